@@ -117,7 +117,7 @@ class ApiBlueprint(Blueprint):
         return guards.allow(ability)
 
     def scopes(self, *also: str) -> Callable[[View], View]:
-        """Let tokens with one of these scopes read this, beside those with ``api`` and ``read_api``."""
+        """Let tokens with one of these scopes read this, in addition to ``api`` and ``read_api``."""
         return lambda view: guards.mark(view, scopes=also)
 
     def any_scope(self, view: View) -> View:

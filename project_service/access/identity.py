@@ -128,7 +128,7 @@ def token_of(request: Request, fields: dict[str, Any]) -> str | None:
 
 
 def by_token(request: Request, allowed: tuple[str, ...] | None, *, unread: bool = False) -> Caller:
-    """Authenticate an API request; ``allowed`` scopes beside ``api`` and ``read_api``, ``None`` for any scope.
+    """Authenticate an API request; ``allowed`` scopes in addition to ``api`` and ``read_api``, ``None`` for any scope.
 
     ``unread`` does not read the body, so that a token in it is not found.
     """

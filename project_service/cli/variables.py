@@ -137,7 +137,7 @@ def _of_remote_server(
     if not url.startswith(("http://", "https://")):
         raise click.BadParameter("has to begin with https:// or http://", param_hint="--server")
     try:
-        # redirects are not followed: they would take the token elsewhere
+        # redirects are not followed: they would send the token to another server
         answer = urllib3.request(
             "GET", url, headers={"PRIVATE-TOKEN": token}, redirect=False, timeout=REMOTE_TIMEOUT_SECONDS
         )

@@ -57,7 +57,7 @@ class Namespace(Timestamps, Model):
         Index("ix_namespaces_path", text("lower(path)")),
         Index("ix_namespaces_name", text("lower(name)")),
     )
-    # beside the columns, set by queries for a response
+    # not columns; set by queries for a response
     details: dict[str, Any]
 
 
@@ -98,7 +98,7 @@ class NamespaceAncestor(Base):
 
 
 def link_ancestors(namespace: Namespace) -> None:
-    """Write the rows of a new namespace: itself, and whatever is above its parent."""
+    """Write the rows of a new namespace: itself and all ancestors."""
     above = select(literal(namespace.id), NamespaceAncestor.ancestor_id).where(
         NamespaceAncestor.namespace_id == (namespace.parent_id or 0)
     )

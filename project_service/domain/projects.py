@@ -87,7 +87,7 @@ class Project(Timestamps, Model):
         Index("ix_projects_listed_path", "path", "id"),
         Index("ix_projects_visibility_created_at", "visibility", "created_at", "id"),
     )
-    # beside the columns, set by queries for a response
+    # not columns; set by queries for a response
     permissions: Any
     shares: list[Any]
     open_issues_count: int | None

@@ -14,7 +14,7 @@ WINDOW_SECONDS = 600
 MAX_FAILURES_OF_ACCOUNT = 10
 MAX_FAILURES_OF_ADDRESS = 50
 
-# Unused: the release before this one counts here, and serves beside it during an upgrade (docs/upgrading.md).
+# Unused: the release before this one counts here, and runs at the same time during an upgrade (docs/upgrading.md).
 Table(
     "sign_in_failures",
     Base.metadata,

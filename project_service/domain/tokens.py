@@ -44,7 +44,7 @@ class PersonalAccessToken(Timestamps, Model):
     family_id: Mapped[int | None] = mapped_column(index=True)  # the first of the tokens that were rotated into this one
     expiry_mailed_on: Mapped[dt.date | None]
     access_level: Mapped[int | None] = query_expression()  # the role of the bot where it was loaded for
-    # beside the columns: the text of a new token, shown once and never stored
+    # not a column: the text of a new token, shown once and never stored
     token: str
 
     @property

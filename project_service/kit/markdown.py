@@ -63,7 +63,7 @@ class RelativeAddresses:
     folder: str = ""
 
     def link(self, address: str) -> str:
-        """The address of a link; absolute addresses stay as they are, fragments lead to headings."""
+        """The address of a link; absolute addresses stay as they are, fragments refer to headings."""
         if address.startswith("#"):
             return f"#{ANCHOR_PREFIX}{address[1:]}"
         return self._resolve(self.links, address) or address

@@ -129,7 +129,7 @@ def ingest(receiver: AlertReceiver, reports: list[AlertReport]) -> list[StoredAl
     """Store reports in their order, in the current unit of work; return the alert of each."""
     if not reports:
         return []
-    # the locks of new rows are taken in one order everywhere, and the bot is the first of them
+    # new rows are locked in one order everywhere, and the bot is the first of them
     author_id = receiver.bot_id or bot(ALERT_BOT).id
     if len(reports) > 1:
         # batches of one project wait for one another here: they would lock the same alerts in different orders

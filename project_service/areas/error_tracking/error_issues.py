@@ -74,7 +74,7 @@ def create_issue(author: User, error: ErrorView, exceptions: Sequence[dict[str, 
 
 
 def description_of(error: ErrorView, exceptions: Sequence[dict[str, Any]]) -> str:
-    """Return the description of an issue. What events say stands in code, where Markdown means nothing."""
+    """Return the description of an issue. Values of events are written as code, where Markdown has no effect."""
     seen = [
         (name, clock.isoformat(moment))
         for name, moment in (("First seen", error.first_seen), ("Last seen", error.last_seen))

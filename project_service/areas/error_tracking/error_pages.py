@@ -233,7 +233,7 @@ def _page(project: Project, error_id: str, form: ErrorIssueForm) -> str:
 
 
 def _unavailable(project: Project, error_id: str, error: SentryFailed) -> str:
-    """Return the page of an error that Sentry does not tell of, or that it did not change."""
+    """Return the page of an error that Sentry did not return or did not change."""
     address = _address(project, error_id)
     return render_template("error_tracking/unavailable.html", project=project, text=error.advice, address=address)
 

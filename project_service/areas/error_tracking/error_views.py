@@ -110,7 +110,7 @@ PERIODS = {
 
 @dataclass(frozen=True, slots=True)
 class ErrorPage:
-    """A page of a list. ``previous`` and ``following`` are the query parameters of the pages beside it.
+    """A page of a list. ``previous`` and ``following`` are the query parameters of the neighbouring pages.
 
     ``notice`` says why the errors are not the current ones, or why there are none.
     """
@@ -123,7 +123,7 @@ class ErrorPage:
 
 @dataclass(frozen=True, slots=True)
 class ErrorDetails:
-    """An error with one of its events. ``older`` and ``newer`` are the ids of the events beside it."""
+    """An error with one of its events. ``older`` and ``newer`` are the ids of the neighbouring events."""
 
     error: ErrorView
     event: EventView | None

@@ -41,7 +41,7 @@ def subscribe(project: Project, user_id: int, wanted: bool) -> None:
 
 
 def queue_error(error: TrackedError, *, regressed: bool) -> None:
-    """Queue a mail about an error that is new or has come back."""
+    """Queue a mail about an error that is new or was reopened."""
     now = clock.now()
     if not mail.is_on() or (error.mailed_at is not None and now - error.mailed_at < INTERVAL):
         return

@@ -57,7 +57,7 @@ class SentryFailed(ServiceError):
 
 @dataclass(frozen=True, slots=True)
 class SentryAnswer:
-    """The JSON of an answer, the cursors of the pages beside it, and how many seconds ago it was given.
+    """The JSON of an answer, the cursors of the neighbouring pages, and how many seconds ago it was given.
 
     ``failure`` is why there is no current one.
     """
@@ -134,7 +134,7 @@ class SentryClient:
             total_timeout=seconds,
             max_redirects=0,
         )
-        db.session.commit()  # nothing is locked, and no connection kept, while the server is waited for
+        db.session.commit()  # no lock or connection is held while waiting for the server
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
         try:
             with http.request(method, url, headers=headers, body=body) as response:

@@ -112,7 +112,7 @@ class SentryErrors:
         return dataclasses.replace(view, closed_issue_iid=None if closed is None else closed.iid)
 
     def exceptions(self, error_id: str) -> list[dict[str, Any]]:
-        """The exceptions of the newest event, oldest first; none if Sentry does not tell."""
+        """The exceptions of the newest event, oldest first; none if Sentry does not return them."""
         url, _ = self._issue(error_id)
         try:
             return sentry_values.event_of(self._client.get(f"{url}events/latest/").body).exceptions

@@ -32,7 +32,7 @@ def show_dashboard() -> Any:
         caller(), membership=True, search=search, order_by="last_activity_at", sort="desc"
     )
     page = read_page(statement, request.args.get("page"))
-    # the page of a new instance leads to what can be done first
+    # the page of a new instance shows the first steps
     is_new = not page.rows and not search and page.number == 1 and not queries.has_projects()
     return render_template("projects/dashboard.html", page=page, search=search, is_new=is_new)
 

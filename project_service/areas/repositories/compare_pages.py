@@ -29,7 +29,7 @@ MAX_SHOWN_COMMITS, FILES_PER_PAGE = 100, 20
 @pages.get(f"{HERE}/compare")
 @pages.allow(Ability.READ_CODE)
 def choose_revisions(project: Project) -> Any:
-    """Show the form that chooses two revisions; lead to their comparison when both are given."""
+    """Show the form that chooses two revisions; redirect to their comparison when both are given."""
     old, new = request.args.get("from", "").strip(), request.args.get("to", "").strip()
     problem = ""
     if old and new:

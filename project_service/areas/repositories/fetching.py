@@ -34,7 +34,7 @@ class RequestTooLarge(Exception):
 
 
 def protocol_variables(header: str | None) -> dict[str, str]:
-    """Return the environment that tells git the version of the protocol which the client asked for."""
+    """Return the environment variable with the protocol version that the client requested."""
     found = VERSION.fullmatch(header or "")
     return {"GIT_PROTOCOL": found[0]} if found else {}
 

@@ -72,7 +72,7 @@ def answering_git(view: View) -> View:
 @git_http.get("/<project_path:path>.git/info/refs")
 @answering_git
 def advertise_refs(path: str) -> Response:
-    """Tell a client which refs there are, or what the server can do."""
+    """Advertise the refs or the capabilities of the server to a client."""
     if request.method == "HEAD":
         raise GitRefused(403, git_access.NO_COMMAND)
     service = request.args.get("service")
@@ -176,7 +176,7 @@ def _check_content_type(service: str) -> None:
 
 
 def _streamed(output: Iterator[bytes], service: str, stack: ExitStack) -> Response:
-    """Return a response that closes ``stack`` when it is sent, or the client is gone."""
+    """Return a response that closes ``stack`` when it is sent or the client has disconnected."""
     response = Response(output, content_type=f"application/x-{service}-result")
     response.call_on_close(stack.close)
     return response

@@ -48,7 +48,7 @@ REF_TITLES = {"Branches": BRANCHES, "Tags": TAGS}
 @pages.get(f"{HERE}/tree")
 @pages.allow(Ability.READ_CODE)
 def show_root(project: Project) -> Any:
-    """Lead to the folder at the top of the default branch, or show how to fill an empty repository."""
+    """Redirect to the root folder of the default branch, or show how to push to an empty repository."""
     if project.default_branch is None:
         return render_template("repositories/empty.html", project=project, panel=home.clone_facts(project))
     return _show_folder(project, project.default_branch)

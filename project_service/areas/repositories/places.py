@@ -1,4 +1,4 @@
-"""Revisions and paths as they stand in the addresses of pages."""
+"""Revisions and paths in the URLs of pages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_REVISION_PARTS = 50
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A revision and a path of it, as they stand in a URL."""
+    """A revision and one of its paths, as written in a URL."""
 
     revision: str
     path: str

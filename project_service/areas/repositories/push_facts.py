@@ -51,7 +51,7 @@ class PushFacts:
         return self._forward[key]
 
     def read_types(self, changes: Sequence[RefChange]) -> None:
-        """Find the types of all new objects, and what annotated tags lead to."""
+        """Find the types of all new objects, and the targets of annotated tags."""
         ids = sorted({change.new for change in changes if not change.deletes})
         lines = "".join(f"{object_id}\n{object_id}^{{}}\n" for object_id in ids)
         done = git.run(

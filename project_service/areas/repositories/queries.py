@@ -158,7 +158,7 @@ def _after(found: list[Entry], last_id: str | None, size: int) -> Cut:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What lies between two revisions; ``commits`` are the oldest first, ``commit`` is the last of them."""
+    """The difference of two revisions; ``commits`` are the oldest first, ``commit`` is the last of them."""
 
     project: Project
     old_id: str

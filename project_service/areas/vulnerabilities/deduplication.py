@@ -80,7 +80,7 @@ def match_keys(
 
 
 def first_occurrences(digests: Iterable[Sequence[bytes]]) -> Iterator[bool]:
-    """Tell for the digests of each finding whether it is the first with any of them."""
+    """Return for the digests of each finding whether it is the first with any of them."""
     known: set[bytes] = set()
     for of_finding in digests:
         is_first = known.isdisjoint(of_finding)

@@ -84,7 +84,7 @@ def with_findings(project: Project, branch: str | None, components: list[Compone
 
 
 def _about(component: Component, found: dict[str, list[Finding]]) -> list[Finding]:
-    """Return the findings about a component, also those that tell no version."""
+    """Return the findings about a component, also those without a version."""
     versions = dict.fromkeys((component.version, ""))
     return [finding for version in versions for finding in found.get(f"{component.name}@{version}", ())]
 

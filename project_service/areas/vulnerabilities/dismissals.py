@@ -129,7 +129,7 @@ def meant_by(feedback: Feedback) -> ColumnElement[bool]:
 
 
 def _sole(column: Any, finding: type[Finding] = Finding) -> Select[Any]:
-    """Select the values of a column that exactly one kept finding has."""
+    """Select the values of a column that exactly one non-duplicate finding has."""
     return select(column).where(finding.kept.is_(True)).group_by(column).having(func.count() == 1)
 
 

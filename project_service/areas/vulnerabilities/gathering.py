@@ -153,7 +153,7 @@ class Gathering:
         return gathered
 
     def _finish(self, section: ScannerSection) -> None:
-        """Tell the parts of a section what is known at its end; one without findings has a part too."""
+        """Give the parts of a section what is known at its end; a section without findings has a part too."""
         group = self._group(section)
         if not group.parts:
             self._begin(section, section.default_type)

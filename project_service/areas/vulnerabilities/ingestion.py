@@ -129,7 +129,7 @@ def _check(ref: str | None, sha: str | None, category: str | None, source_root: 
 
 @contextmanager
 def _opened(file: IO[bytes], options: Options, spool_dir: Path) -> Iterator[ReadReport]:
-    """Read a report of whatever format."""
+    """Read a report of any format."""
     found, top = _recognised(file, options.report_type)
     if found.reader is None:
         report_type = options.report_type or (found.types[0] if found.types else type_of_gitlab_report(top))
@@ -160,7 +160,7 @@ def _recognised(file: IO[bytes], report_type: str | None) -> tuple[Format, Any]:
     except BrokenReport:
         if report_type is None:
             raise
-        return GITLAB, None  # its own reader tells what is wrong
+        return GITLAB, None  # its own reader reports what is wrong
     return format_of(top, report_type), top
 
 
@@ -213,7 +213,7 @@ def _add_report(pipeline: Pipeline, upload: ReadReport, part: Part) -> SecurityR
 
 
 def _insert(table: Table, columns: tuple[str, ...], rows: Iterator[tuple[Any, ...]]) -> None:
-    """Insert many rows, whose values stand in the order of ``columns``, in batches."""
+    """Insert many rows, whose values are in the order of ``columns``, in batches."""
     while batch := list(itertools.islice(rows, BATCH_SIZE)):
         db.session.execute(insert(table), [dict(zip(columns, row, strict=True)) for row in batch])
 

@@ -147,7 +147,7 @@ class Finding(Model):
     remediation: Mapped[int | None]
     package: Mapped[str | None]
     data: Mapped[LargeJson]
-    # beside the columns, set by queries for a response
+    # not columns; set by queries for a response
     remediations: list[Any] | None
     feedback: dict[str, Any]
 

@@ -49,7 +49,7 @@ def pipelines_of(project: Project) -> Select[Pipeline]:
 
 
 def find_pipeline(project: Project, pipeline_id: int) -> Pipeline:
-    """One pipeline of a project, of whatever branch."""
+    """A pipeline of any branch of a project."""
     found = db.session.scalar(_pipeline_of(project, pipeline_id))
     if found is None:
         raise NotFound("Pipeline")
@@ -106,7 +106,7 @@ def counts_of(findings: Findings) -> Counter[FindingSeverity]:
 
 
 def find_finding(project: Project, finding_id: int) -> Finding:
-    """One finding of a project, of whatever pipeline."""
+    """A finding of any pipeline of a project."""
     statement = select(Finding).where(Finding.project_id == project.id, Finding.id == min(finding_id, LARGEST_INTEGER))
     found = db.session.scalar(statement.options(joinedload(Finding.pipeline)))
     if found is None:
@@ -140,7 +140,7 @@ class Findings:
             if taken == count:
                 whole.append(sort.number)
             elif taken:
-                # the index alone tells which rows these are: only they are read
+                # the index alone selects these rows: only they are read
                 of_sort = select(Finding.id).where(*self._conditions(self.pipeline), Finding.sort == sort.number)
                 cut = of_sort.order_by(Finding.place).offset(offset).limit(taken)
                 found += large_texts.load(listed.where(Finding.id.in_(cut)))
@@ -186,7 +186,7 @@ def find_dismissal(project: Project, feedback_id: int) -> Feedback:
 
 
 def dismissals_meaning(finding: Finding) -> list[Feedback]:
-    """The dismissals that mean a finding, of whatever category."""
+    """The dismissals that match a finding, of any category."""
     named = Feedback.meant == finding.project_fingerprint
     if finding.uuid is not None:
         named = or_(named, Feedback.finding_uuid == finding.uuid)
@@ -235,7 +235,7 @@ def contradict(pipeline: Pipeline | None, uuid: str | None, project_fingerprint:
 
 
 def share_fingerprint(pipeline: Pipeline | None, project_fingerprint: str) -> bool:
-    """Whether a project fingerprint stands for more than one finding of a pipeline, or for none in particular."""
+    """Whether a project fingerprint matches several findings of a pipeline, or none in particular."""
     if project_fingerprint == EMPTY:
         return True
     if pipeline is None:

@@ -1,4 +1,4 @@
-"""Report types. The type is that of the upload, whatever the file says."""
+"""Report types. The type is that of the upload; that in the file is ignored."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ def write_bundle(folder: Path, bundle: Path) -> bool:
 
 
 def keep_detached_head(folder: Path) -> None:
-    """Add a ref to the commit of a HEAD that is no branch: the commits that only it leads to would be lost."""
+    """Add a ref to the commit of a HEAD that is no branch: the commits that only it reaches would be lost."""
     repository = opened(folder)
     if repository.head_is_detached:
         repository.references.create(KEEP_AROUND + str(repository.head.target), repository.head.target, force=True)

@@ -54,12 +54,12 @@ def remove_unused_packs() -> None:
         names = db.session.scalars(select(RepositoryPack.object_name).where(old)).all()
     try:
         jobs.for_each(names, _remove_replaced)
-    finally:  # a pack that cannot be removed holds up no others
+    finally:  # a pack that cannot be removed does not block others
         packs.remove_orphans()
 
 
 def combine_packs_of(repository_id: int) -> None:
-    """Replace small packs of a repository by one with all their objects, also those that no ref leads to."""
+    """Replace small packs of a repository by one with all their objects, unreachable ones included."""
     with jobs.step():
         repository = db.session.get(Repository, repository_id)
         if repository is None or repository.storage_name is not None:

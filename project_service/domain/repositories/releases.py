@@ -61,7 +61,7 @@ class Release(Timestamps, Model):
 
     @property
     def is_upcoming(self) -> bool:
-        """Whether its time lies in the future."""
+        """Whether its time is in the future."""
         return self.released_at > clock.now()
 
 

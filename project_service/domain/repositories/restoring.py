@@ -47,7 +47,7 @@ def store_content(project_id: int, folder: Path, bundle: Path | None) -> Restore
 
 
 def refs_in(folder: Path) -> dict[str, tuple[str, str | None]]:
-    """The refs of a local repository: the target of each, and the object that an annotated tag leads to."""
+    """The refs of a local repository: the target of each, and the object that an annotated tag points to."""
     refs: dict[str, tuple[str, str | None]] = {}
     done = git.run("show-ref", "--dereference", folder=folder)  # fails if there are none
     for line in done.stdout.splitlines():

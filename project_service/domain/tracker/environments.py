@@ -27,7 +27,7 @@ class Environment(Timestamps, Model):
     slug: Mapped[str]
     external_url: Mapped[str | None]
     state: Mapped[str] = mapped_column(default=AVAILABLE)
-    # beside the columns, set by queries for a response
+    # not columns; set by queries for a response
     open_alerts: list[Any]
     open_alerts_count: int
 

@@ -58,7 +58,7 @@ class MergeRequest(Timestamps, Model):
     label_titles: AssociationProxy[list[str]] = association_proxy(
         "label_rows", "title", creator=lambda title: MergeRequestLabel(title=title)
     )
-    # beside the columns, set by queries for a response
+    # not columns; set by queries for a response
     notes_count: int
 
     @property

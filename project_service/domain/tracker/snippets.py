@@ -17,7 +17,7 @@ TARGET = "Snippet"
 
 
 class Snippet(Timestamps, Model):
-    """A piece of text kept with a project."""
+    """A text stored with a project."""
 
     __tablename__ = "snippets"
     __table_args__ = (Index("ix_snippets_project_id", "project_id", "id"),)

@@ -150,7 +150,7 @@ def listing_of(found: Select[Any] | Listing) -> Listing:
 
 
 def cut(found: Select[Any] | Keyset | Listing | Cut, page: Page) -> tuple[list[Any], dict[str, str]]:
-    """The rows of the page, and the headers that speak of the whole list."""
+    """The rows of the page, and the headers that describe the whole list."""
     if isinstance(found, Cut):
         return found.rows, found.headers
     if isinstance(found, Keyset):
@@ -205,7 +205,7 @@ def address(changes: Mapping[str, Any]) -> str:
 
 
 def _around_number(size: int) -> tuple[str, str]:
-    """What stands before and behind the number of the page in the addresses of all pages of this list."""
+    """The text before and after the page number in the URLs of all pages of this list."""
     effective = {**g.get("defaults", {}), **parameters(), **_path_parameters(), "per_page": size}
     names = sorted(effective.keys() - UNSHOWN - {"page"})
     before = _query(effective, [name for name in names if name < "page"])

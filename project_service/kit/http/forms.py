@@ -1,4 +1,4 @@
-"""Forms of pages: errors of services are shown beside the fields they belong to."""
+"""Forms of pages: errors of services are shown at their fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON arrays as responses: large ones are stored in a file until they are sent, so that none is kept in memory."""
+"""JSON arrays as responses: large ones are stored in a file until they are sent, so that none stays in memory."""
 
 from __future__ import annotations
 

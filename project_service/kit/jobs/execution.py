@@ -54,7 +54,7 @@ def run(task_id: int) -> None:
         except LeaseLost:
             log.warning("lease lost: another worker has claimed the task")
             count_outcome(name, "lost")
-        except Exception as error:  # noqa: BLE001  # whatever a job raises is recorded with its task
+        except Exception as error:  # noqa: BLE001  # any exception of a job is recorded with its task
             log.error("job failed", error=str(error), traceback=traceback.format_exc())
             _record_failure(lease, job, arguments, f"{type(error).__name__}: {error}")
             count_outcome(name, "failed")
@@ -85,7 +85,7 @@ def for_each(rows: Iterable[Row], act: Callable[[Row], object]) -> None:
             in_a_row = 0
         except LeaseLost:
             raise
-        except Exception as error:  # whatever one row fails with, the others are processed
+        except Exception as error:  # any failure of a row must not stop the others
             log.error("a row of a job failed", row=str(row), error=str(error), traceback=traceback.format_exc())
             errors.append(error)
             in_a_row = in_a_row + 1 if isinstance(error, OperationalError) else 0
@@ -112,7 +112,7 @@ def _record_failure(lease: Lease, job: Job[Any] | None, arguments: tuple[Any, ..
                 job.on_failure(arguments, text)
     except LeaseLost:
         return
-    except Exception as error:  # noqa: BLE001  # the task ends whatever the callback raises
+    except Exception as error:  # noqa: BLE001  # the task ends even if the callback raises
         log.error("the failure callback of a job failed", error=str(error), traceback=traceback.format_exc())
         with suppress(LeaseLost), unit_of_work():
             _mark_failed(lease, text)

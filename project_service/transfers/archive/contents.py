@@ -38,7 +38,7 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True)
 class UnreadRow:
-    """Stands for a row that is not parsed, with the reason."""
+    """A row that was not parsed, with the reason."""
 
     text: str
 

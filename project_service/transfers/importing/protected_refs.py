@@ -102,7 +102,7 @@ def _add_ref(
     extra = _extra_of(row, kind.levels(values))
     if not extra:
         return 0
-    # the timestamp tells whether the ref has been protected again since
+    # the timestamp shows whether the ref has been protected again since
     identity = {"name": ref["name"], "created_at": clock.isoformat(created_at)}
     archived = users.map_references(extra) | identity
     rows[ArchivedRow].append({"relation": kind.relation, "data": archived})

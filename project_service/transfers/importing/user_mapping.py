@@ -50,7 +50,7 @@ class UserMapping:
         return isinstance(old_id, int) and old_id in self.accounts
 
     def find(self, old_id: Any) -> int | None:
-        """Map an optional reference; the importer stands for users without an account."""
+        """Map an optional reference; users without an account become the importer."""
         return None if old_id is None else self.author(old_id)
 
     def author(self, old_id: Any) -> int:

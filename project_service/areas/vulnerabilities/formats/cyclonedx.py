@@ -153,7 +153,7 @@ def _package(reference: str, components: Components, reading: Reading, pointer: 
 
 
 def _severity(vulnerability: Data, source: str) -> FindingSeverity:
-    """Return the severity of the first rating that tells one, those of the vulnerability's own source first."""
+    """Return the severity of the first rating that has one, those of the vulnerability's own source first."""
     ratings = list(objs(_list(vulnerability.get("ratings"))))
 
     def priority(rating: Data) -> tuple[bool, int]:

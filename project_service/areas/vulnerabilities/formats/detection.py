@@ -206,7 +206,7 @@ def _is_semgrep(top: Any) -> bool:
     return is_list(results) and ("check_id" in first_of(results) or ("errors" in top and "paths" in top))
 
 
-# scanners whose SARIF tells more than their own JSON: how to recognise that, and the option to write SARIF
+# scanners whose SARIF contains more than their own JSON: how to recognise that, and the option to write SARIF
 OTHERS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
     ("semgrep", _is_semgrep, "write SARIF (semgrep scan --sarif)"),
     (

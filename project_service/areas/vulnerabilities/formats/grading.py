@@ -42,7 +42,7 @@ def severity_word(value: Any) -> FindingSeverity | None:
 
 
 def severity_score(value: Any) -> FindingSeverity | None:
-    """Return the severity of a CVSS score, a number or its text; ``None`` if it tells nothing."""
+    """Return the severity of a CVSS score, a number or its text; ``None`` if it is unknown."""
     if isinstance(value, str):
         try:
             value = float(value)
@@ -54,7 +54,7 @@ def severity_score(value: Any) -> FindingSeverity | None:
 
 
 def severity_of_either(value: Any) -> FindingSeverity | None:
-    """Return the severity of a score or a word; ``None`` if it tells nothing."""
+    """Return the severity of a score or a word; ``None`` if it is unknown."""
     return severity_score(value) or severity_word(value)
 
 

@@ -136,7 +136,7 @@ def key_of(
     fingerprints: Any = None,
     partial: Any = None,
 ) -> str:
-    """Return the key of a finding: the most stable of what its scanner tells about it."""
+    """Return the key of a finding: the most stable value that its scanner gives."""
     kind = f"{primary['external_type']}:{primary['external_id']}"
     if "dependency" in location:
         return package_key(report_type, location, primary)

@@ -35,7 +35,7 @@ GHSA_IN_URL = re.compile(r"GHSA(?:-[0-9a-z]{4}){3}", re.IGNORECASE)
 
 
 def version_of(top: Data) -> str | None:
-    """Return the version of the format: that of npm 7 and later tells it."""
+    """Return the version of the format: reports of npm 7 and later contain it."""
     return text(top.get("auditReportVersion", obj(top.get("audit")).get("auditReportVersion"))) or None
 
 

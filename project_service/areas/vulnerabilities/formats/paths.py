@@ -103,7 +103,7 @@ class Paths:
 
 
 def roots_of_run(run: Data, paths: Paths) -> list[str]:
-    """Return the folders that a SARIF run tells, in their order."""
+    """Return the folders that a SARIF run names, in their order."""
     provenance = run.get("versionControlProvenance")
     first = next(iter(provenance), None) if isinstance(provenance, list) else None
     mapped = _place(obj(first).get("mappedTo"), paths)

@@ -175,7 +175,7 @@ class Rules:
 
 
 def severities_of(properties: Data) -> tuple[FindingSeverity | None, ...]:
-    """Return what properties of a result or a rule tell: security-severity, scores of CVSS, words."""
+    """Return the severity in properties of a result or a rule: security-severity, CVSS scores, words."""
     if not properties:
         return (None, None, None)
     cvss = severity_score(properties.get("cvssv3_baseScore")) or severity_score(properties.get("cvssv2_score"))

@@ -190,7 +190,7 @@ def collapsed(value: str) -> str:
 
 
 def description(name: str, message: str, *more: str, code: str = "") -> str | None:
-    """Return the description: the message if it tells more than the name, then the other blocks, each once."""
+    """Return the description: the message if it says more than the name, then the other blocks, each once."""
     blocks = dict.fromkeys(block.strip() for block in (message, *more[:1]))
     if code.strip():
         fence = "```"

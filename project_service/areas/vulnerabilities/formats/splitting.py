@@ -251,7 +251,7 @@ def loaded(raw: bytes, pointer: str = "") -> Any:
 
 
 def _between(raw: bytes, gap: tuple[bool, bool], pointer: str) -> list[Any]:
-    """Return the values in a gap, which stands before, between or behind other entries."""
+    """Return the values in a gap before, between or after other entries."""
     has_before, has_behind = gap
     found = loaded(b"[%b%b%b]" % (b"0" * has_before, raw, b"0" * has_behind), pointer)
     values: list[Any] = found[has_before : len(found) - has_behind]

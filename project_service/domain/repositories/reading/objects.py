@@ -116,7 +116,7 @@ class Entry:
 
     @property
     def address(self) -> str | None:
-        """The path as it stands in URLs of pages; ``None`` if it is no UTF-8 or has line breaks or dot segments."""
+        """The path as written in URLs of pages; ``None`` if it is no UTF-8 or has line breaks or dot segments."""
         try:
             text = self.path.decode()
         except UnicodeDecodeError:
@@ -125,7 +125,7 @@ class Entry:
 
 
 def is_addressable(path: str) -> bool:
-    """Whether a path can stand in a URL: clients remove dot segments."""
+    """Whether a path can be part of a URL: clients remove dot segments."""
     return bool(path) and not any(part in ("", ".", "..") for part in path.split("/"))
 
 

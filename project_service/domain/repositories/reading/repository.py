@@ -67,7 +67,7 @@ class CodeRepository:
         return _walk(self, commit, match["steps"])
 
     def commit_of(self, object_id: str) -> Commit | None:
-        """The commit with an id, or that a tag with this id leads to."""
+        """The commit with an id, or the one that a tag with this id points to."""
         for _ in range(MAX_TAG_DEPTH):
             kind = self.type_of(object_id)
             if kind == COMMIT:

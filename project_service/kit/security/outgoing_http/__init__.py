@@ -1,1 +1,1 @@
-"""HTTP requests to URLs that users chose, kept away from networks that users must not reach."""
+"""HTTP requests to URLs that users chose, without access to internal networks."""

@@ -147,7 +147,7 @@ class Client:
         body: Body | None = None,
         credentials: tuple[str, str] | None = None,
     ) -> Iterator[RemoteResponse]:
-        """Send a request and yield the response, whatever its status, for the ``with`` block.
+        """Send a request and yield the response with any status, for the ``with`` block.
 
         ``credentials`` are name and password for Basic authentication; a given Authorization header comes before
         them, the user information of the URL after them. A body that is not ``bytes`` goes out chunked unless

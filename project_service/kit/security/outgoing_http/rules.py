@@ -266,7 +266,7 @@ def _is_address(host: str) -> bool:
 
 
 def _is_local_name(host: str) -> bool:
-    """Names that mean this machine whatever a resolver says (RFC 6761, section 6.3)."""
+    """Names that always mean this machine (RFC 6761, section 6.3)."""
     return host == "localhost" or host.endswith(".localhost")
 
 

@@ -119,7 +119,7 @@ def _map_assignees(context: ImportContext, row: dict[str, Any], issue_id: int) -
 
 
 def issue_type_of(row: dict[str, Any]) -> str:
-    """Whether an issue is an incident; since release 16 its type stands beside it."""
+    """Whether an issue is an incident; since release 16 its type is a separate field."""
     said, beside = row.get("issue_type"), row.get("work_item_type")
     if said is None and isinstance(beside, dict):
         said = beside.get("base_type")

@@ -110,7 +110,7 @@ def map_notes(
             event_visibility = (
                 VisibilityRule(visibility.kind, Restriction.INTERNAL, visibility.issue_id) if internal else visibility
             )
-            # an event of a note is about a note, whatever type the archive states
+            # an event of a note is about a note; the archived type is ignored
             map_events(context, row["events"], kind if kind in NOTE_TYPES else notes.TARGET, number, event_visibility)
     return user_notes
 

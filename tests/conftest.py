@@ -177,9 +177,9 @@ class Client:
             headers.setdefault("PRIVATE-TOKEN", self.token)
         db.session.remove()
         options.setdefault("buffered", True)  # reads and closes responses that are files
-        answer = self.browser.open(API + path, method=method, headers=headers, **options)
+        response = self.browser.open(API + path, method=method, headers=headers, **options)
         db.session.remove()
-        return answer
+        return response
 
     def get(self, path: str, **options: Any) -> TestResponse:
         return self.open("GET", path, **options)

@@ -1,4 +1,4 @@
-"""How answers look whatever they are about (common behaviour, sections 9 and 12 to 15)."""
+"""Response headers, conditional requests, errors and CORS (common behaviour, sections 9 and 12 to 15)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ EXPOSED = ("Link", "X-Total", "X-Total-Pages", "X-Per-Page", "X-Page", "X-Next-P
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 
-def told(answer):
-    return answer.status_code, answer.json
+def told(response):
+    return response.status_code, response.json
 
 
 @pytest.fixture
@@ -31,18 +31,18 @@ def variable(project, as_maintainer):
     [("GET", "/user"), ("POST", "/projects"), ("GET", "/nowhere"), ("PATCH", "/projects"), ("OPTIONS", "/user")],
 )
 def test_every_response_has_these_headers(method, path, people, as_maintainer):
-    answer = as_maintainer.open(method, path)
+    response = as_maintainer.open(method, path)
 
-    assert {name: answer.headers[name] for name in HEADERS} == HEADERS
-    assert float(answer.headers["X-Runtime"]) >= 0
-    assert len(answer.headers["X-Request-Id"]) >= 16
+    assert {name: response.headers[name] for name in HEADERS} == HEADERS
+    assert float(response.headers["X-Runtime"]) >= 0
+    assert len(response.headers["X-Request-Id"]) >= 16
 
 
 @pytest.mark.parametrize(("given", "kept"), [("abc-123.x:y_z", True), ("a" * 129, False), ("a b", False), ("é", False)])
 def test_the_request_id_is_returned(given, kept, as_):
-    answer = as_(None).get("/version", headers={"X-Request-Id": given})
+    response = as_(None).get("/version", headers={"X-Request-Id": given})
 
-    assert (answer.headers["X-Request-Id"] == given) is kept
+    assert (response.headers["X-Request-Id"] == given) is kept
 
 
 def test_times_have_milliseconds_and_dates_have_none(project, people, as_maintainer):
@@ -63,32 +63,32 @@ def test_an_unchanged_response_is_304(variable, as_maintainer):
     ]
 
     assert (tag[:3], first.headers["Cache-Control"]) == ('W/"', "max-age=0, private, must-revalidate")
-    assert {(answer.status_code, answer.data, answer.headers["ETag"]) for answer in again} == {(304, b"", tag)}
-    assert not [answer for answer in again if "Content-Type" in answer.headers]
+    assert {(response.status_code, response.data, response.headers["ETag"]) for response in again} == {(304, b"", tag)}
+    assert not [response for response in again if "Content-Type" in response.headers]
 
 
 def test_a_changed_response_has_another_etag(variable, as_maintainer):
     tag = as_maintainer.get(variable).headers["ETag"]
     as_maintainer.put(variable, json={"value": "2"})
 
-    answer = as_maintainer.get(variable, headers={"If-None-Match": tag})
+    response = as_maintainer.get(variable, headers={"If-None-Match": tag})
 
-    assert (answer.status_code, answer.json["value"]) == (200, "2")
+    assert (response.status_code, response.json["value"]) == (200, "2")
 
 
 def test_if_match_has_no_effect_on_reads(variable, as_maintainer):
     tag = as_maintainer.get(variable).headers["ETag"]
 
-    answers = [as_maintainer.get(variable, headers={"If-Match": value}) for value in (tag, '"other"', "*")]
+    responses = [as_maintainer.get(variable, headers={"If-Match": value}) for value in (tag, '"other"', "*")]
 
-    assert {answer.status_code for answer in answers} == {200}
+    assert {response.status_code for response in responses} == {200}
 
 
 def test_errors_are_not_cached(as_maintainer):
     for path in ("/projects/999", "/nowhere", "/users?page=a"):
-        answer = as_maintainer.get(path, headers={"If-None-Match": "*"})
-        assert answer.status_code >= 400
-        assert (answer.headers["Cache-Control"], "ETag" in answer.headers) == ("no-cache", False)
+        response = as_maintainer.get(path, headers={"If-None-Match": "*"})
+        assert response.status_code >= 400
+        assert (response.headers["Cache-Control"], "ETag" in response.headers) == ("no-cache", False)
 
 
 def test_deleting_returns_no_content_once(variable, as_maintainer):
@@ -106,9 +106,9 @@ CHANGED = (412, {"message": "412 Precondition Failed"})
 def test_a_changed_member_is_not_deleted(since, status, project, people, as_maintainer):
     path = f"/projects/{project.id}/members/{people['dev'].id}"
 
-    answer = as_maintainer.delete(path, headers={"If-Unmodified-Since": since})
+    response = as_maintainer.delete(path, headers={"If-Unmodified-Since": since})
 
-    assert answer.status_code == status
+    assert response.status_code == status
     assert as_maintainer.get(path).status_code == (200 if status == 412 else 404)
 
 
@@ -135,24 +135,24 @@ def test_variables_ignore_if_unmodified_since(variable, as_maintainer):
     ],
 )
 def test_a_wrong_method_is_405_for_signed_in_callers(method, path, methods, people, as_):
-    answer = as_("sam").open(method, path)
+    response = as_("sam").open(method, path)
 
-    assert told(answer) == (405, {"error": "405 Not Allowed"})
-    assert set(answer.headers["Allow"].split(", ")) == methods
+    assert told(response) == (405, {"error": "405 Not Allowed"})
+    assert set(response.headers["Allow"].split(", ")) == methods
     assert told(as_(None).open(method, path)) == (401, {"message": "401 Unauthorized"})
 
 
 def test_a_wrong_method_with_an_invalid_token_is_401(people, client_of):
-    answer = client_of(people["sam"], revoked=True).delete("/groups")
+    response = client_of(people["sam"], revoked=True).delete("/groups")
 
-    assert (answer.status_code, answer.json["error"]) == (401, "invalid_token")
+    assert (response.status_code, response.json["error"]) == (401, "invalid_token")
 
 
 def test_options_lists_the_methods(as_):
-    answer = as_(None).open("OPTIONS", "/groups")
+    response = as_(None).open("OPTIONS", "/groups")
 
-    assert (answer.status_code, answer.data, "Content-Type" in answer.headers) == (204, b"", False)
-    assert set(answer.headers["Allow"].split(", ")) == {"GET", "HEAD", "POST", "OPTIONS"}
+    assert (response.status_code, response.data, "Content-Type" in response.headers) == (204, b"", False)
+    assert set(response.headers["Allow"].split(", ")) == {"GET", "HEAD", "POST", "OPTIONS"}
 
 
 @pytest.mark.parametrize("path", ["/namespaces", "/user", "/projects/1/variables", "/projects/1/members"])
@@ -165,17 +165,17 @@ def test_options_of_protected_routes_need_authentication(path, as_, as_stranger)
 
 
 def test_responses_allow_any_origin(people, as_maintainer):
-    answer = as_maintainer.get("/user", headers={"Origin": "https://elsewhere.example"})
+    response = as_maintainer.get("/user", headers={"Origin": "https://elsewhere.example"})
 
-    assert answer.headers["Access-Control-Allow-Origin"] == "*"
-    assert "Access-Control-Allow-Credentials" not in answer.headers
-    assert set(answer.headers["Access-Control-Expose-Headers"].split(", ")) >= {*EXPOSED, "X-Request-Id", "ETag"}
+    assert response.headers["Access-Control-Allow-Origin"] == "*"
+    assert "Access-Control-Allow-Credentials" not in response.headers
+    assert set(response.headers["Access-Control-Expose-Headers"].split(", ")) >= {*EXPOSED, "X-Request-Id", "ETag"}
 
 
 def test_errors_allow_any_origin(as_):
-    answer = as_(None).get("/user", headers={"Origin": "https://elsewhere.example"})
+    response = as_(None).get("/user", headers={"Origin": "https://elsewhere.example"})
 
-    assert (answer.status_code, answer.headers["Access-Control-Allow-Origin"]) == (401, "*")
+    assert (response.status_code, response.headers["Access-Control-Allow-Origin"]) == (401, "*")
 
 
 def test_preflight_requests_are_answered(as_):
@@ -185,12 +185,12 @@ def test_preflight_requests_are_answered(as_):
         "Access-Control-Request-Headers": "private-token, content-type",
     }
 
-    answer = as_(None).open("OPTIONS", "/projects/1/variables/A", headers=asked)
+    response = as_(None).open("OPTIONS", "/projects/1/variables/A", headers=asked)
 
-    assert (answer.status_code, answer.data) == (200, b"")
-    assert answer.headers["Access-Control-Allow-Origin"] == "*"
-    assert "DELETE" in answer.headers["Access-Control-Allow-Methods"]
-    assert answer.headers["Access-Control-Allow-Headers"] == "private-token, content-type"
+    assert (response.status_code, response.data) == (200, b"")
+    assert response.headers["Access-Control-Allow-Origin"] == "*"
+    assert "DELETE" in response.headers["Access-Control-Allow-Methods"]
+    assert response.headers["Access-Control-Allow-Headers"] == "private-token, content-type"
 
 
 def test_an_internal_error_shows_no_details(variable, as_maintainer, monkeypatch):
@@ -198,11 +198,11 @@ def test_an_internal_error_shows_no_details(variable, as_maintainer, monkeypatch
         raise RuntimeError("secret: /var/lib/service.db")
 
     monkeypatch.setattr(queries, "find_variable", fail)
-    answer = as_maintainer.put(variable, json={"value": "2"})
+    response = as_maintainer.put(variable, json={"value": "2"})
 
-    assert told(answer) == (500, {"message": "500 Internal Server Error"})
-    assert not re.search(rb"secret|/var|Traceback|\.py|RuntimeError", answer.data + str(answer.headers).encode())
-    assert answer.headers["Cache-Control"] == "no-cache"
+    assert told(response) == (500, {"message": "500 Internal Server Error"})
+    assert not re.search(rb"secret|/var|Traceback|\.py|RuntimeError", response.data + str(response.headers).encode())
+    assert response.headers["Cache-Control"] == "no-cache"
 
 
 def test_an_internal_error_rolls_back(project, as_maintainer, monkeypatch):
@@ -211,16 +211,16 @@ def test_an_internal_error_rolls_back(project, as_maintainer, monkeypatch):
 
     monkeypatch.setattr(service, "forget_roles", fail)
     member = as_maintainer.get(f"/projects/{project.id}/members").json[-1]
-    answer = as_maintainer.delete(f"/projects/{project.id}/members/{member['id']}")
+    response = as_maintainer.delete(f"/projects/{project.id}/members/{member['id']}")
 
-    assert answer.status_code == 500
+    assert response.status_code == 500
     assert member in as_maintainer.get(f"/projects/{project.id}/members").json
 
 
 def test_special_characters_are_returned_unchanged(project, as_maintainer):
     text = '<b>&"\u2028\u00e4\U0001f600</b>\\'
 
-    answer = as_maintainer.put(f"/projects/{project.id}", json={"description": text})
+    response = as_maintainer.put(f"/projects/{project.id}", json={"description": text})
 
-    assert answer.json["description"] == text
+    assert response.json["description"] == text
     assert reload(project).description == text

@@ -1,4 +1,4 @@
-"""Who is asking, and with what (common behaviour, section 6)."""
+"""Authentication of the API (common behaviour, section 6)."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def invalid_token(text):
     return {"error": "invalid_token", "error_description": text}
 
 
-def told(answer):
-    return answer.status_code, answer.json
+def told(response):
+    return response.status_code, response.json
 
 
 @pytest.fixture
 def token(people, client_of):
-    """The text of a good token of max."""
+    """The text of a valid token of max."""
     return client_of(people["max"]).token
 
 
@@ -69,9 +69,9 @@ def test_a_token_may_be_in_a_body(token, project, as_):
 
 
 def test_bearer_and_access_token_together_are_refused(token, as_):
-    answer = as_(NOBODY).get(f"/user?access_token={token}", headers={"Authorization": f"Bearer {token}"})
+    response = as_(NOBODY).get(f"/user?access_token={token}", headers={"Authorization": f"Bearer {token}"})
 
-    assert (answer.status_code, answer.json["error"]) == (400, "invalid_request")
+    assert (response.status_code, response.json["error"]) == (400, "invalid_request")
 
 
 def test_a_request_without_a_token_is_anonymous(token, as_):
@@ -91,10 +91,10 @@ def test_a_request_without_a_token_is_anonymous(token, as_):
 
 @pytest.mark.parametrize("path", ["/user", "/projects", "/groups", "/projects/1"])
 def test_an_unknown_token_is_refused_on_public_routes(path, people, as_):
-    answer = as_(NOBODY).get(path, headers={"PRIVATE-TOKEN": "unknown"})
+    response = as_(NOBODY).get(path, headers={"PRIVATE-TOKEN": "unknown"})
 
-    assert told(answer) == (401, UNAUTHORIZED)
-    assert "WWW-Authenticate" not in answer.headers
+    assert told(response) == (401, UNAUTHORIZED)
+    assert "WWW-Authenticate" not in response.headers
 
 
 @pytest.mark.parametrize(
@@ -107,11 +107,11 @@ def test_an_unknown_token_is_refused_on_public_routes(path, people, as_):
     ],
 )
 def test_expired_and_revoked_tokens_are_refused_with_the_reason(fields, text, people, client_of):
-    answer = client_of(people["max"], "read_registry", **fields).get("/projects")
+    response = client_of(people["max"], "read_registry", **fields).get("/projects")
 
     challenge = f'Bearer realm="Protected by OAuth 2.0", error="invalid_token", error_description="{text}"'
-    assert told(answer) == (401, invalid_token(text))
-    assert answer.headers["WWW-Authenticate"] == challenge
+    assert told(response) == (401, invalid_token(text))
+    assert response.headers["WWW-Authenticate"] == challenge
 
 
 def test_a_token_is_valid_until_its_expiry_date(people, client_of):
@@ -123,10 +123,10 @@ def test_blocked_users_get_the_reason_before_scope_errors(state, text, people, c
     people["max"].state = state
     db.session.commit()
 
-    answer = client_of(people["max"], "read_registry").get("/projects")
+    response = client_of(people["max"], "read_registry").get("/projects")
 
-    assert told(answer) == (403, {"message": text})
-    assert "WWW-Authenticate" not in answer.headers
+    assert told(response) == (403, {"message": text})
+    assert "WWW-Authenticate" not in response.headers
 
 
 def test_the_token_of_a_deleted_user_is_unknown(people, client_of, as_admin):

@@ -1,4 +1,4 @@
-"""Where parameters come from, through HTTP (common behaviour, section 2)."""
+"""Parameters in query, form and JSON bodies (common behaviour, section 2)."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ def variables(project):
     ],
 )
 def test_parameters_are_read_from_query_form_and_json(options, project, as_maintainer):
-    answer = as_maintainer.post(variables(project), **options)
+    response = as_maintainer.post(variables(project), **options)
 
-    assert (answer.status_code, answer.json["key"], answer.json["value"]) == (201, "A", "1")
+    assert (response.status_code, response.json["key"], response.json["value"]) == (201, "A", "1")
 
 
 def test_the_path_overrides_the_body(project, as_maintainer):
     as_maintainer.post(variables(project), json=PAIR)
 
-    answer = as_maintainer.put(f"{variables(project)}/A", json={"key": "B", "value": "2", "id": 0})
+    response = as_maintainer.put(f"{variables(project)}/A", json={"key": "B", "value": "2", "id": 0})
 
-    assert (answer.status_code, answer.json["key"], answer.json["value"]) == (200, "A", "2")
+    assert (response.status_code, response.json["key"], response.json["value"]) == (200, "A", "2")
 
 
 def test_requests_do_not_share_parameters(project, as_maintainer):
@@ -63,26 +63,26 @@ def test_deleting_takes_parameters_from_query_and_body(options, project, as_main
     for scope in "ab":
         as_maintainer.post(variables(project), json=PAIR | {"environment_scope": scope})
 
-    answer = as_maintainer.delete(f"{variables(project)}/A", **options)
+    response = as_maintainer.delete(f"{variables(project)}/A", **options)
 
     left = as_maintainer.get(variables(project)).json
-    assert (answer.status_code, [variable["environment_scope"] for variable in left]) == (204, ["a"])
+    assert (response.status_code, [variable["environment_scope"] for variable in left]) == (204, ["a"])
 
 
 @pytest.mark.parametrize("scopes", [{"scopes": "api,read_user"}, {"scopes[]": ["api", "read_user"]}])
 def test_an_array_is_sent_with_commas_or_brackets(scopes, people, as_admin):
-    answer = as_admin.post(f"/users/{people['sam'].id}/personal_access_tokens", data={"name": "t"} | scopes)
+    response = as_admin.post(f"/users/{people['sam'].id}/personal_access_tokens", data={"name": "t"} | scopes)
 
-    assert (answer.status_code, answer.json["scopes"]) == (201, ["api", "read_user"])
+    assert (response.status_code, response.json["scopes"]) == (201, ["api", "read_user"])
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
 def test_an_unknown_content_type_is_415(method, project, as_):
     for content_type in ("text/plain", "application/xml", "application/vnd.api+json", ""):
-        answer = as_(None).open(method, f"/projects/{project.id}", data=b"x", content_type=content_type)
+        response = as_(None).open(method, f"/projects/{project.id}", data=b"x", content_type=content_type)
 
         refusal = f"The provided content-type '{content_type}' is not supported."
-        assert (answer.status_code, answer.json) == (415, {"error": refusal})
+        assert (response.status_code, response.json) == (415, {"error": refusal})
 
 
 @pytest.mark.parametrize(
@@ -106,31 +106,31 @@ def test_an_unknown_content_type_is_415(method, project, as_):
     ],
 )
 def test_invalid_utf8_is_refused_before_authentication(options, project, as_):
-    answer = as_(None).post(variables(project), **options)
+    response = as_(None).post(variables(project), **options)
 
-    assert (answer.status_code, answer.mimetype, answer.data) == (400, "text/plain", b"Bad Request")
+    assert (response.status_code, response.mimetype, response.data) == (400, "text/plain", b"Bad Request")
 
 
 def test_the_sudo_parameter_must_be_text(people, client_of):
-    answer = client_of(people["ada"], "api", "sudo").get("/user", headers={"Sudo": "\xff"})
+    response = client_of(people["ada"], "api", "sudo").get("/user", headers={"Sudo": "\xff"})
 
-    assert (answer.status_code, answer.data) == (400, b"Bad Request")
+    assert (response.status_code, response.data) == (400, b"Bad Request")
 
 
 def test_thousands_of_parameters_are_refused(project, as_maintainer):
     many = "&".join(f"a{number}=1" for number in range(5000))
 
     for options in ({"query_string": many}, {"data": many, "content_type": FORM}):
-        answer = as_maintainer.post(variables(project), **options)
-        assert (answer.status_code, answer.json) == (400, {"message": "400 Bad request - too many parameters"})
+        response = as_maintainer.post(variables(project), **options)
+        assert (response.status_code, response.json) == (400, {"message": "400 Bad request - too many parameters"})
 
 
 def test_a_body_of_a_million_values_is_refused_unparsed(project, as_maintainer):
     body = b'{"key":"A","value":[' + b"[]," * 1_000_000 + b"[]]}"
 
-    answer = as_maintainer.post(variables(project), data=body, content_type="application/json")
+    response = as_maintainer.post(variables(project), data=body, content_type="application/json")
 
-    assert (answer.status_code, answer.json) == (400, {"message": "400 Bad request - too many parameters"})
+    assert (response.status_code, response.json) == (400, {"message": "400 Bad request - too many parameters"})
 
 
 @pytest.mark.both_databases
@@ -138,9 +138,9 @@ def test_a_body_of_a_million_values_is_refused_unparsed(project, as_maintainer):
 def test_very_long_numbers_are_refused(number, project, people, as_maintainer):
     body = f'{{"user_id": {number}, "access_level": {number}}}'
 
-    answer = as_maintainer.post(f"/projects/{project.id}/members", data=body, content_type=JSON)
+    response = as_maintainer.post(f"/projects/{project.id}/members", data=body, content_type=JSON)
 
-    assert answer.status_code == 400
+    assert response.status_code == 400
 
 
 texts = st.text(max_size=12)
@@ -168,15 +168,17 @@ raw = st.builds(
     place=st.sampled_from(["/projects/{}/variables", "/projects/{}/members", "/projects"]),
 )
 def test_no_body_causes_an_internal_error(options, place, project, as_admin):
-    answer = as_admin.post(place.format(project.id), **options)
+    response = as_admin.post(place.format(project.id), **options)
 
-    assert answer.status_code < 500
+    assert response.status_code < 500
 
 
 def test_an_archive_may_be_larger_than_other_bodies(as_maintainer):
     file = FileStorage(io.BytesIO(b"\0" * (11 << 20)), "large.tar.gz")
-    boundary, body = encode_multipart({"path": "large", "file": file})  # the client would leave a file open behind it
+    boundary, body = encode_multipart({"path": "large", "file": file})  # the test client would leave a file open
 
-    answer = as_maintainer.post("/projects/import", data=body, content_type=f"multipart/form-data; boundary={boundary}")
+    response = as_maintainer.post(
+        "/projects/import", data=body, content_type=f"multipart/form-data; boundary={boundary}"
+    )
 
-    assert (answer.status_code, answer.json["import_status"]) == (201, "scheduled")
+    assert (response.status_code, response.json["import_status"]) == (201, "scheduled")

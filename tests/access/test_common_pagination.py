@@ -1,4 +1,4 @@
-"""Lists, page by page (common behaviour, section 11)."""
+"""Pagination of lists (common behaviour, section 11)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ pytestmark = pytest.mark.both_databases
 NAMES = ("X-Total", "X-Total-Pages", "X-Per-Page", "X-Page", "X-Next-Page", "X-Prev-Page")
 
 
-def links(answer):
-    return {name: url for url, name in re.findall(r'<([^>]*)>; rel="(\w+)"', answer.headers.get("Link", ""))}
+def links(response):
+    return {name: url for url, name in re.findall(r'<([^>]*)>; rel="(\w+)"', response.headers.get("Link", ""))}
 
 
 def asked(url):
@@ -57,54 +57,54 @@ def seven(project):
     ],
 )
 def test_a_page_has_pagination_headers(query, rows, headers, seven, as_maintainer):
-    answer = as_maintainer.get(seven + query)
+    response = as_maintainer.get(seven + query)
 
-    shown = " ".join(answer.headers[name] or "-" for name in NAMES)
-    assert (answer.status_code, len(answer.json), shown) == (200, rows, headers)
+    shown = " ".join(response.headers[name] or "-" for name in NAMES)
+    assert (response.status_code, len(response.json), shown) == (200, rows, headers)
 
 
 def test_an_empty_list_is_one_page(project, as_maintainer):
-    answer = as_maintainer.get(f"/projects/{project.id}/variables")
+    response = as_maintainer.get(f"/projects/{project.id}/variables")
 
-    assert ([answer.headers[name] for name in NAMES], answer.json) == (["0", "1", "20", "1", "", ""], [])
-    assert list(links(answer)) == ["first", "last"]
+    assert ([response.headers[name] for name in NAMES], response.json) == (["0", "1", "20", "1", "", ""], [])
+    assert list(links(response)) == ["first", "last"]
 
 
 def test_a_page_has_no_more_than_a_hundred_rows(project, as_maintainer):
-    answer = as_maintainer.get(fill(project, 101), query_string={"per_page": 101})
+    response = as_maintainer.get(fill(project, 101), query_string={"per_page": 101})
 
-    assert (len(answer.json), answer.headers["X-Next-Page"]) == (100, "2")
+    assert (len(response.json), response.headers["X-Next-Page"]) == (100, "2")
 
 
 @pytest.mark.parametrize("number", [2**31, 2**62, 2**63 - 1])
 def test_a_page_past_the_end_is_empty(number, seven, as_maintainer):
-    answer = as_maintainer.get(f"{seven}?page={number}")
+    response = as_maintainer.get(f"{seven}?page={number}")
 
-    assert (answer.status_code, answer.json, answer.headers["X-Next-Page"]) == (200, [], "")
+    assert (response.status_code, response.json, response.headers["X-Next-Page"]) == (200, [], "")
 
 
 def test_page_links_are_ordered_and_repeat_all_parameters(seven, project, as_maintainer):
-    answer = as_maintainer.get(f"{seven}?per_page=2&page=2&b%5B%5D=2&b%5B%5D=1&a%5Bx%5D=%26%C3%A4&private_token=")
+    response = as_maintainer.get(f"{seven}?per_page=2&page=2&b%5B%5D=2&b%5B%5D=1&a%5Bx%5D=%26%C3%A4&private_token=")
 
     base = f"http://localhost/api/v4{seven}?a%5Bx%5D=%26%C3%A4&b%5B%5D=2&b%5B%5D=1&id={project.id}"
     expected = [(1, "prev"), (3, "next"), (1, "first"), (4, "last")]
-    assert answer.headers["Link"] == ", ".join(
+    assert response.headers["Link"] == ", ".join(
         f'<{base}&page={page}&per_page=2>; rel="{name}"' for page, name in expected
     )
 
 
 def test_page_links_repeat_the_encoded_path_without_secrets(seven, as_maintainer):
-    answer = as_maintainer.get(f"/projects/acme%2Fshop/variables?private_token={as_maintainer.token}&per_page=200")
+    response = as_maintainer.get(f"/projects/acme%2Fshop/variables?private_token={as_maintainer.token}&per_page=200")
 
-    assert links(answer)["first"] == (
+    assert links(response)["first"] == (
         "http://localhost/api/v4/projects/acme%2Fshop/variables?id=acme%2Fshop&page=1&per_page=200"
     )
 
 
 def test_page_links_include_default_parameters(people, as_admin):
-    answer = as_admin.get("/users?active=TRUE&search=")
+    response = as_admin.get("/users?active=TRUE&search=")
 
-    query = dict(asked(links(answer)["first"]))
+    query = dict(asked(links(response)["first"]))
     assert list(query) == sorted(query)
     assert (
         query.items() >= {"active": "TRUE", "order_by": "id", "sort": "desc", "page": "1", "blocked": "false"}.items()
@@ -114,9 +114,9 @@ def test_page_links_include_default_parameters(people, as_admin):
 def test_following_the_links_returns_all_rows(seven, as_maintainer):
     found, path = [], f"/api/v4{seven}?per_page=3"
     while path:
-        answer = as_maintainer.browser.get(path, headers={"PRIVATE-TOKEN": as_maintainer.token})
-        found += [variable["key"] for variable in answer.json]
-        path = links(answer).get("next", "").removeprefix("http://localhost")
+        response = as_maintainer.browser.get(path, headers={"PRIVATE-TOKEN": as_maintainer.token})
+        found += [variable["key"] for variable in response.json]
+        path = links(response).get("next", "").removeprefix("http://localhost")
 
     assert found == [f"K{number}" for number in range(7)]
 
@@ -124,9 +124,9 @@ def test_following_the_links_returns_all_rows(seven, as_maintainer):
 def test_links_use_the_external_url(seven, as_maintainer, app, monkeypatch):
     monkeypatch.setitem(app.config, "EXTERNAL_URL", "https://projects.example:8443")
 
-    answer = as_maintainer.get(seven)
+    response = as_maintainer.get(seven)
 
-    assert links(answer)["first"].startswith(f"https://projects.example:8443/api/v4{seven}?")
+    assert links(response)["first"].startswith(f"https://projects.example:8443/api/v4{seven}?")
 
 
 def test_a_list_above_the_counting_limit_has_no_totals(seven, as_maintainer, monkeypatch):
@@ -159,30 +159,30 @@ def three(group):
 def test_projects_support_keyset_pagination(sort, name, three, as_):
     ids = sorted((project.id for project in three), reverse=sort == "desc")
     found, path = [], f"/projects?pagination=keyset&order_by=id&sort={sort}&per_page=2"
-    answers = []
+    responses = []
     while path:
-        answers.append(as_(None).get(path))
-        found += [project["id"] for project in answers[-1].json]
-        path = links(answers[-1]).get("next", "").removeprefix("http://localhost/api/v4")
+        responses.append(as_(None).get(path))
+        found += [project["id"] for project in responses[-1].json]
+        path = links(responses[-1]).get("next", "").removeprefix("http://localhost/api/v4")
 
-    query = dict(asked(links(answers[0])["next"]))
+    query = dict(asked(links(responses[0])["next"]))
     assert (found, query[name], query["per_page"], query["pagination"]) == (ids, str(ids[1]), "2", "keyset")
-    assert (answers[-1].json, "Link" in answers[-1].headers) == ([], False)
-    assert answers[0].headers["Links"] == answers[0].headers["Link"]
-    assert not [name for name in NAMES if name in answers[0].headers]
+    assert (responses[-1].json, "Link" in responses[-1].headers) == ([], False)
+    assert responses[0].headers["Links"] == responses[0].headers["Link"]
+    assert not [name for name in NAMES if name in responses[0].headers]
 
 
 @pytest.mark.parametrize("order_by", ["name", "created_at", None])
 def test_keyset_pagination_requires_the_order_of_ids(order_by, three, as_):
     query = {"pagination": "keyset"} | ({"order_by": order_by} if order_by else {})
 
-    answer = as_(None).get("/projects", query_string=query)
+    response = as_(None).get("/projects", query_string=query)
 
-    assert answer.status_code == 405
-    assert answer.json == {"error": "Keyset pagination is not yet available for this type of request"}
+    assert response.status_code == 405
+    assert response.json == {"error": "Keyset pagination is not yet available for this type of request"}
 
 
 def test_other_lists_refuse_keyset_pagination(seven, as_maintainer):
-    answer = as_maintainer.get(f"{seven}?pagination=keyset&per_page=2")
+    response = as_maintainer.get(f"{seven}?pagination=keyset&per_page=2")
 
-    assert (len(answer.json), answer.headers["X-Total"]) == (2, "7")
+    assert (len(response.json), response.headers["X-Total"]) == (2, "7")

@@ -1,4 +1,4 @@
-"""Addresses (common behaviour, sections 1, 8 and 14)."""
+"""Routing and encoded paths (common behaviour, sections 1, 8 and 14)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def deep(people):
     return made
 
 
-def told(answer):
-    return answer.status_code, answer.json
+def told(response):
+    return response.status_code, response.json
 
 
 @pytest.mark.parametrize(
@@ -40,16 +40,16 @@ def told(answer):
     ],
 )
 def test_a_project_is_found_by_its_encoded_path(path, deep, as_maintainer):
-    answer = as_maintainer.get(f"/projects/{path}")
+    response = as_maintainer.get(f"/projects/{path}")
 
-    assert (answer.status_code, answer.json["id"]) == (200, deep.id)
+    assert (response.status_code, response.json["id"]) == (200, deep.id)
 
 
 @pytest.mark.parametrize("suffix", ["", "/", ".json", "//"])
 def test_a_project_is_found_by_its_id(suffix, project, as_maintainer):
-    answer = as_maintainer.get(f"/projects/{project.id}{suffix}")
+    response = as_maintainer.get(f"/projects/{project.id}{suffix}")
 
-    assert (answer.status_code, answer.json["id"]) == (200, project.id)
+    assert (response.status_code, response.json["id"]) == (200, project.id)
 
 
 def test_an_unencoded_slash_matches_another_route(project, as_maintainer):
@@ -80,17 +80,17 @@ def test_an_invalid_project_path_is_not_found(name, project, as_admin):
     ],
 )
 def test_a_huge_id_is_not_found(path, project, as_admin):
-    answer = as_admin.get(path.format("1" * 5000))
+    response = as_admin.get(path.format("1" * 5000))
 
-    assert (answer.status_code, answer.json) == (404, ANY)
+    assert (response.status_code, response.json) == (404, ANY)
 
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize("name", ["assignee_id", "weight"])
 def test_huge_ids_are_not_found_on_any_route(name, project, as_admin):
-    answer = as_admin.get(f"/projects/{project.id}/issues?{name}={'1' * 5000}")
+    response = as_admin.get(f"/projects/{project.id}/issues?{name}={'1' * 5000}")
 
-    assert (answer.status_code, answer.json) == (200, [])
+    assert (response.status_code, response.json) == (200, [])
 
 
 def test_digits_are_always_an_id(as_admin):
@@ -134,9 +134,9 @@ def test_routes_with_usernames_accept_ids_too(people, as_admin):
     ],
 )
 def test_other_names_are_one_decoded_segment(segment, name, as_admin):
-    answer = as_admin.post(f"/features//{segment}", json={"value": "true"})
+    response = as_admin.post(f"/features//{segment}", json={"value": "true"})
 
-    assert (answer.status_code, answer.json["name"]) == (201, name)
+    assert (response.status_code, response.json["name"]) == (201, name)
 
 
 @pytest.mark.parametrize(
@@ -150,23 +150,23 @@ def test_an_unknown_route_needs_no_token(path, as_):
 
 def test_version_3_of_the_api_is_gone(browser):
     for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
-        answer = browser.open("/api/v3/projects/1", method=method)
+        response = browser.open("/api/v3/projects/1", method=method)
 
-        assert told(answer) == (410, {"error": "API V3 is no longer supported. Use API V4 instead."})
+        assert told(response) == (410, {"error": "API V3 is no longer supported. Use API V4 instead."})
 
 
 @pytest.mark.parametrize("path", ["/projects/%ff", "/projects/a%00b", "/features/%C3%28"])
 def test_a_path_with_invalid_utf8_is_malformed(path, as_):
-    answer = as_(None).get(path)
+    response = as_(None).get(path)
 
-    assert (answer.status_code, answer.content_type, answer.data) == (400, "text/plain", b"Bad Request")
+    assert (response.status_code, response.content_type, response.data) == (400, "text/plain", b"Bad Request")
 
 
 @pytest.mark.parametrize("accept", ["text/html", "application/xml", "nonsense", "*/*;q=0"])
 def test_the_accept_header_is_ignored(accept, as_maintainer):
-    answer = as_maintainer.get("/user", headers={"Accept": accept})
+    response = as_maintainer.get("/user", headers={"Accept": accept})
 
-    assert (answer.status_code, answer.content_type) == (200, "application/json")
+    assert (response.status_code, response.content_type) == (200, "application/json")
 
 
 def test_long_paths_are_accepted(as_admin):

@@ -1,4 +1,4 @@
-"""What is said of wrong parameters, and when (common behaviour, sections 3 to 5)."""
+"""Validation errors and the order of checks (common behaviour, sections 3 to 5)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pytest
 from tests.support.sample_data import ADA, DEV, MAX, NOBODY, SAM
 
 
-def told(answer):
-    return answer.status_code, answer.json
+def told(response):
+    return response.status_code, response.json
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,9 @@ def test_invalid_filters_are_named(query, text, as_admin):
     "query", ["page=", "per_page=", "active=", "active=YES", "created_after=", "colour=red", "page=%2B1"]
 )
 def test_blank_and_unknown_filters_are_ignored(query, people, as_admin):
-    answer = as_admin.get(f"/users?{query}")
+    response = as_admin.get(f"/users?{query}")
 
-    assert (answer.status_code, len(answer.json), answer.headers["X-Per-Page"]) == (200, 7, "20")
+    assert (response.status_code, len(response.json), response.headers["X-Per-Page"]) == (200, 7, "20")
 
 
 UNAUTHORIZED = (401, {"message": "401 Unauthorized"})
@@ -99,9 +99,9 @@ def test_variables_check_permissions_before_parameters(person, refusal, project,
 
 @pytest.mark.parametrize("person", [SAM, DEV, MAX, ADA])
 def test_members_check_parameters_before_permissions(person, project, as_):
-    answer = as_(person).post(f"/projects/{project.id}/members", json={"user_id": 1, "access_level": "x"})
+    response = as_(person).post(f"/projects/{project.id}/members", json={"user_id": 1, "access_level": "x"})
 
-    assert told(answer) == (400, {"error": "access_level is invalid"})
+    assert told(response) == (400, {"error": "access_level is invalid"})
 
 
 @pytest.mark.parametrize(("person", "status"), [(NOBODY, UNAUTHORIZED), (SAM, HIDDEN), (DEV, FORBIDDEN)])

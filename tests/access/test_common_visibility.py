@@ -1,4 +1,4 @@
-"""Who sees what, and how what is hidden looks (common behaviour, section 7.1)."""
+"""Visibility: hidden resources look like missing ones (common behaviour, section 7.1)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def clients(people, client_of):
     return {"anonymous": client_of(None)} | {kind: client_of(user) for kind, user in kinds.items()} | {"users": kinds}
 
 
-def told(answer):
-    return answer.status_code, answer.json
+def told(response):
+    return response.status_code, response.json
 
 
-def status(answer):
-    return answer.status_code
+def status(response):
+    return response.status_code
 
 
 @pytest.fixture
@@ -82,17 +82,17 @@ def test_hidden_and_missing_resources_look_the_same(clients, place):
 def test_a_hidden_group_is_not_found(clients, place):
     group_id = place("private").namespace_id
 
-    answer = clients["stranger"].get(f"/groups/{group_id}")
+    response = clients["stranger"].get(f"/groups/{group_id}")
 
-    assert told(answer) == (404, {"message": "404 Group Not Found"})
+    assert told(response) == (404, {"message": "404 Group Not Found"})
 
 
 def test_a_project_being_deleted_is_not_found(clients, place, as_admin):
     project = place("public")
 
-    answer = as_admin.delete(f"/projects/{project.id}")
+    response = as_admin.delete(f"/projects/{project.id}")
 
-    assert told(answer) == (202, {"message": "202 Accepted"})
+    assert told(response) == (202, {"message": "202 Accepted"})
     assert told(as_admin.get(f"/projects/{project.id}")) == HIDDEN
 
 

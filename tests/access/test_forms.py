@@ -1,4 +1,4 @@
-"""Forms: forged ones, refused ones, and what they never show."""
+"""Forms: CSRF tokens, errors, and values that are never shown."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ DSN = "https://93.184.215.14/api/0/projects/acme/shop"
 
 
 def everything():
-    """All rows of what forms change, with their values."""
+    """All rows of the tables that forms change."""
     return [(table, row.id, getattr(row, "value", None)) for table in TABLES for row in db.session.query(table)]
 
 
 @pytest.fixture
 def token_id(people):
-    """The number of a token of max and olive."""
+    """The id of a token of max and of olive."""
     sample_data.make_token(people[MAX])
     sample_data.make_token(people[OLIVE])
     return {row.user_id: row.id for row in db.session.query(PersonalAccessToken)}
@@ -62,9 +62,9 @@ def test_every_form_needs_its_csrf_token(forged, app, visit, values, people, tok
     visitor, before = visit(OLIVE), everything()
     visitor.csrf_token()
 
-    answers = {rule: visitor.open("POST", address, data=forged).status_code for rule, address in forms.items()}
+    responses = {rule: visitor.open("POST", address, data=forged).status_code for rule, address in forms.items()}
 
-    assert answers == dict.fromkeys(forms, 400)
+    assert responses == dict.fromkeys(forms, 400)
     assert everything() == before
 
 
@@ -73,9 +73,9 @@ def test_a_csrf_token_of_another_session_is_refused(app, visit, project):
     visitor = visit(OLIVE)
     visitor.csrf_token()
 
-    answer = visitor.open("POST", VARIABLES, data={"csrf_token": stolen, "key": "A", "value": "b"})
+    response = visitor.open("POST", VARIABLES, data={"csrf_token": stolen, "key": "A", "value": "b"})
 
-    assert answer.status_code == 400
+    assert response.status_code == 400
 
 
 @pytest.mark.parametrize("broken", ["%00", "%ff", "a%00=b", "%C3%28=b"])
@@ -85,9 +85,9 @@ def test_every_form_refuses_invalid_text(broken, app, visit, values, people, tok
     body = f"csrf_token={visitor.csrf_token()}&search={broken}"
     options = {"data": body, "content_type": "application/x-www-form-urlencoded"}
 
-    answers = {rule: visitor.open("POST", address, **options).status_code for rule, address in forms.items()}
+    responses = {rule: visitor.open("POST", address, **options).status_code for rule, address in forms.items()}
 
-    assert answers == dict.fromkeys(forms, 400)
+    assert responses == dict.fromkeys(forms, 400)
     assert everything() == before
 
 
@@ -96,23 +96,23 @@ def test_every_page_refuses_invalid_text(broken, app, visit, values):
     pages = addresses(app, "GET", values)
     visitor = visit(OLIVE)
 
-    answers = {rule: visitor.get(f"{address}?search={broken}").status_code for rule, address in pages.items()}
+    responses = {rule: visitor.get(f"{address}?search={broken}").status_code for rule, address in pages.items()}
 
-    assert answers == dict.fromkeys(pages, 400)
+    assert responses == dict.fromkeys(pages, 400)
 
 
 def test_an_empty_form_causes_no_internal_error(app, visit, values, people, token_id):
     forms = addresses(app, "POST", values | {"token_id": token_id[people[OLIVE].id]})
-    # these ask for no form to be filled, or answer programs
+    # pages without a form to fill in, and endpoints for programs
     left_out = ("/revoke", "/delete", "/unprotect", "/preview", "/vulnerability_feedback")
     asks = {rule: address for rule, address in forms.items() if not rule.endswith(left_out)}
     # administrators' forms are tested with their area; there is no to-do item
     asks = {rule: address for rule, address in asks.items() if not rule.startswith(("/admin/", "/dashboard/todos/"))}
     visitor = visit(OLIVE)
 
-    answers = {rule: visitor.send(address).status_code for rule, address in asks.items() if "sign_out" not in rule}
+    responses = {rule: visitor.send(address).status_code for rule, address in asks.items() if "sign_out" not in rule}
 
-    assert set(answers.values()) <= {302, 422}, answers
+    assert set(responses.values()) <= {302, 422}, responses
 
 
 REFUSED = [
@@ -153,10 +153,10 @@ def test_a_refused_form_keeps_its_values_and_changes_nothing(
     chosen = {"namespace_id": people[OLIVE].namespace_id, "visibility": "private"}
     chosen |= {"variable_type": "env_var", "environment_scope": "*"}
 
-    answer = visitor.send(address, **chosen | fields)
+    response = visitor.send(address, **chosen | fields)
 
-    shown = html.unescape(answer.text)
-    assert answer.status_code == 422
+    shown = html.unescape(response.text)
+    assert response.status_code == 422
     assert message in shown
     assert all(typed in shown for name, typed in fields.items() if name not in CHOSEN)
     assert everything() == before
@@ -171,9 +171,9 @@ def test_an_error_is_shown_at_its_field_and_linked_to_it(maintainer, variable):
 
 
 def test_a_project_cannot_be_created_in_a_namespace_without_permission(visit, project, group, people):
-    answer = visit("dev").send("/projects/new", name="Mine", namespace_id=group.id, visibility="private")
+    response = visit("dev").send("/projects/new", name="Mine", namespace_id=group.id, visibility="private")
 
-    assert answer.status_code == 422
+    assert response.status_code == 422
     assert db.session.query(Project).count() == 1
 
 
@@ -191,7 +191,7 @@ def test_projects_and_groups_are_created(visit, people):
     subgroup = visitor.send(f"/groups/new?parent_id={crew.id}", name="Deck", path="deck", visibility="private")
     project = visitor.send("/projects/new", name="The Boat", namespace_id=crew.id, visibility="private")
 
-    assert [answer.location for answer in (group, subgroup, project)] == ["/crew", "/crew/deck", "/crew/the-boat"]
+    assert [response.location for response in (group, subgroup, project)] == ["/crew", "/crew/deck", "/crew/the-boat"]
     assert [visitor.get(path).status_code for path in ("/crew", "/crew/deck", "/crew/the-boat")] == [200] * 3
 
 
@@ -204,7 +204,7 @@ def test_members_are_added_updated_and_removed(maintainer, project, people):
 
     removed = maintainer.send(f"{MEMBERS}/{sam}/remove")
 
-    assert {answer.location for answer in (added, changed, removed)} == {MEMBERS}
+    assert {response.location for response in (added, changed, removed)} == {MEMBERS}
     assert db.session.query(Membership).filter_by(user_id=sam).count() == 0
 
 
@@ -232,10 +232,10 @@ def test_an_untouched_value_is_kept_exactly(value, maintainer, project):
     sent = re.sub(r"\r\n?|\n", "\r\n", html.unescape(shown))  # as a browser does
 
     fields = {"value": sent, "variable_type": "env_var", "environment_scope": "*", "description": "Where it runs"}
-    answer = maintainer.send(address, **fields)
+    response = maintainer.send(address, **fields)
 
     stored = db.session.query(Variable).one()
-    assert (answer.status_code, stored.value, stored.description) == (302, value, "Where it runs")
+    assert (response.status_code, stored.value, stored.description) == (302, value, "Where it runs")
 
 
 def test_a_token_is_shown_once(visit, people):
@@ -290,10 +290,10 @@ def test_a_hidden_value_is_not_shown(maintainer, hidden_variable):
 def test_an_empty_field_keeps_a_hidden_value(maintainer, hidden_variable):
     edit = f"{VARIABLES}/{hidden_variable.id}/edit"
 
-    answer = maintainer.send(edit, value="", environment_scope="production", variable_type="env_var", masked="y")
+    response = maintainer.send(edit, value="", environment_scope="production", variable_type="env_var", masked="y")
 
     variable = sample_data.reload(hidden_variable)
-    assert answer.status_code == 302
+    assert response.status_code == 302
     assert (variable.value, variable.environment_scope) == ("never-to-be-seen", "production")
 
 
@@ -320,9 +320,9 @@ def test_the_token_of_error_tracking_is_kept_until_the_url_changes(maintainer, p
 
 
 def test_a_wildcard_can_be_previewed(maintainer, project):
-    answer = maintainer.send(TAGS, name="v*", create_access_level="40", preview="1")
+    response = maintainer.send(TAGS, name="v*", create_access_level="40", preview="1")
 
-    assert (answer.status_code, "The repository has no tags yet." in answer.text) == (200, True)
+    assert (response.status_code, "The repository has no tags yet." in response.text) == (200, True)
     assert db.session.query(ProtectedTag).count() == 0
 
 

@@ -1,4 +1,4 @@
-"""Every page and every person: what is shown, what is hidden, what is refused."""
+"""Permissions of every page for every role."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.visitors import addresses, page_rules
 
 ANYBODY, SIGNED_IN = -2, -1
 
-# page → the rank that one needs; by the rules of the application's routes
+# page → the role that is needed, by route rule
 ADMINISTRATOR = 100
 NEEDED = {
     "/users/sign_in": ANYBODY,
@@ -140,19 +140,19 @@ NEEDED = {
     "/<path:project>/-/milestones/<int:iid>/delete": Role.DEVELOPER,
 }
 DOWNLOAD = "/<path:project>/-/settings/ci_cd/job_variables/download"
-# what is not there at all for those who may not see it
+# pages that are 404 for users without permission
 HIDDEN = (
     "/<path:project>/-/alert_management",
     "/<path:project>/-/settings/operations/integrations/<int:integration_id>/test",
 )
-# the members of the project see the group above it, and have no role there
+# members of the project see its group, but have no role in it
 RANKS = {ADA: ADMINISTRATOR, SAM: SIGNED_IN, NOBODY: ANYBODY, **ROLES}
 
 
 def status_for(person, rule):
-    """What a person is answered on a page of a private project in a private group."""
+    """Return the status that a user gets for a page of a private project in a private group."""
     rank, needed = RANKS[person], NEEDED[rule]
-    if rule == "/users/sign_in/two_factor":  # before a password there is nothing to do there
+    if rule == "/users/sign_in/two_factor":  # needs a password first
         return 302
     if person is NOBODY:
         return 200 if needed == ANYBODY else 302
@@ -177,9 +177,9 @@ def test_pages_by_role(person, app, visit, values, people):
     pages[DOWNLOAD] += "?format=json"
     visitor = visit(person)
 
-    answers = {rule: visitor.get(address).status_code for rule, address in pages.items()}
+    responses = {rule: visitor.get(address).status_code for rule, address in pages.items()}
 
-    assert answers == {rule: status_for(person, rule) for rule in pages}
+    assert responses == {rule: status_for(person, rule) for rule in pages}
 
 
 @pytest.mark.parametrize(("person", "status"), [(NOBODY, 302), (SAM, 404), (GUS, 403), (DEV, 403)])
@@ -192,16 +192,16 @@ def test_hidden_forms_cannot_be_submitted(person, status, app, visit, values):
     visitor = visit(person)
     fields = {"csrf_token": visitor.csrf_token()}
 
-    answers = {rule: visitor.open("POST", address, data=fields).status_code for rule, address in forms.items()}
+    responses = {rule: visitor.open("POST", address, data=fields).status_code for rule, address in forms.items()}
 
     assert len(forms) > 5
-    assert answers == dict.fromkeys(forms, status)
+    assert responses == dict.fromkeys(forms, status)
 
 
 def test_anonymous_visitors_sign_in_and_return(visitor, project):
-    answer = visitor.get("/acme/shop/-/settings/ci_cd?reveal=1")
+    response = visitor.get("/acme/shop/-/settings/ci_cd?reveal=1")
 
-    assert answer.location == "/users/sign_in?next=/acme/shop/-/settings/ci_cd?reveal%3D1"
+    assert response.location == "/users/sign_in?next=/acme/shop/-/settings/ci_cd?reveal%3D1"
 
 
 def test_a_hidden_project_looks_missing_to_anonymous_visitors(visitor, project):
@@ -228,9 +228,9 @@ def test_anonymous_visitors_see_public_projects_and_groups(visitor, project, gro
     project.visibility = group.visibility = Visibility.PUBLIC
     db.session.commit()
 
-    answers = [visitor.get(path).status_code for path in ("/acme/shop", "/acme", "/acme/shop/-/settings/ci_cd")]
+    responses = [visitor.get(path).status_code for path in ("/acme/shop", "/acme", "/acme/shop/-/settings/ci_cd")]
 
-    assert answers == [200, 200, 302]
+    assert responses == [200, 200, 302]
 
 
 def test_a_non_member_cannot_change_a_public_project(visit, project, group):
@@ -256,9 +256,9 @@ def test_a_token_of_another_user_cannot_be_revoked(visit, people):
     sample_data.make_token(people[OLIVE])
     token_id = db.session.execute(db.text("SELECT max(id) FROM personal_access_tokens")).scalar_one()
 
-    answer = visit(MAX).send(f"/-/profile/personal_access_tokens/{token_id}/revoke")
+    response = visit(MAX).send(f"/-/profile/personal_access_tokens/{token_id}/revoke")
 
-    assert answer.status_code == 404
+    assert response.status_code == 404
     assert not db.session.execute(db.text("SELECT revoked FROM personal_access_tokens")).scalar_one()
 
 

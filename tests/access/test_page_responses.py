@@ -1,4 +1,4 @@
-"""What every answer has, and what people see when something goes wrong."""
+"""Headers of page responses, and error pages."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ INLINE = re.compile(r"<script(?![^>]*\ssrc=)|<style|\sstyle=|\son[a-z]+=|javascr
     [("/", 200), ("/users/sign_in", 302), ("/acme/shop", 200), ("/none", 404), ("/acme/shop/-/issues/1/delete", 403)],
 )
 def test_every_response_has_security_headers(address, status, maintainer, project):
-    answer = maintainer.get(address)
-    policy = dict(part.strip().split(" ", 1) for part in answer.headers["Content-Security-Policy"].split(";"))
+    response = maintainer.get(address)
+    policy = dict(part.strip().split(" ", 1) for part in response.headers["Content-Security-Policy"].split(";"))
 
-    assert answer.status_code == status
+    assert response.status_code == status
     assert policy | POLICY == policy
-    assert "unsafe" not in answer.headers["Content-Security-Policy"]
-    assert answer.headers["X-Content-Type-Options"] == "nosniff"
-    assert answer.headers["X-Frame-Options"] == "SAMEORIGIN"
-    assert answer.headers["Referrer-Policy"] == "strict-origin-when-cross-origin"
-    assert answer.headers["Cache-Control"] == "no-store"
+    assert "unsafe" not in response.headers["Content-Security-Policy"]
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+    assert response.headers["X-Frame-Options"] == "SAMEORIGIN"
+    assert response.headers["Referrer-Policy"] == "strict-origin-when-cross-origin"
+    assert response.headers["Cache-Control"] == "no-store"
 
 
 @pytest.mark.parametrize("address", ["/", "/projects/new", "/acme/shop/-/settings/ci_cd", "/none", "/api/docs"])
@@ -45,9 +45,9 @@ def test_no_page_violates_the_content_security_policy(address, maintainer, varia
 
 @pytest.mark.parametrize("name", ["style.css", "pages.js", "icon.svg"])
 def test_static_files_are_public(name, visitor):
-    answer = visitor.get(f"/static/{name}")
+    response = visitor.get(f"/static/{name}")
 
-    assert (answer.status_code, answer.headers["X-Content-Type-Options"]) == (200, "nosniff")
+    assert (response.status_code, response.headers["X-Content-Type-Options"]) == (200, "nosniff")
 
 
 @pytest.mark.parametrize("address", ["/static/none.css", "/static/../app.py", "/api/docs/none.js"])
@@ -58,19 +58,19 @@ def test_a_missing_static_file_is_404_for_all_callers(address, visitor, maintain
 @pytest.mark.parametrize("host", ["a..b", "a" * 64 + ".example.org"])
 @pytest.mark.parametrize("address", ["/", "/users/sign_in", "/api/v4/version", "/static/none.css"])
 def test_an_invalid_host_is_a_bad_request(address, host, app):
-    answer = app.test_client().get(address, environ_overrides={"HTTP_HOST": host})
+    response = app.test_client().get(address, environ_overrides={"HTTP_HOST": host})
 
-    assert (answer.status_code, answer.json) == (400, {"message": "400 Bad Request"})
-    assert answer.headers["X-Frame-Options"] == "SAMEORIGIN"
+    assert (response.status_code, response.json) == (400, {"message": "400 Bad Request"})
+    assert response.headers["X-Frame-Options"] == "SAMEORIGIN"
 
 
 def test_a_missing_page_shows_404_with_a_link_home(maintainer):
-    answer = maintainer.get("/acme/none", headers={"X-Request-Id": "a-number-1"})
+    response = maintainer.get("/acme/none", headers={"X-Request-Id": "a-number-1"})
 
-    assert (answer.status_code, answer.headers["X-Request-Id"]) == (404, "a-number-1")
-    assert "<h1>Page not found</h1>" in answer.text
-    assert "Request a-number-1" in answer.text
-    assert 'href="/"' in answer.text
+    assert (response.status_code, response.headers["X-Request-Id"]) == (404, "a-number-1")
+    assert "<h1>Page not found</h1>" in response.text
+    assert "Request a-number-1" in response.text
+    assert 'href="/"' in response.text
 
 
 @pytest.mark.parametrize(
@@ -83,48 +83,48 @@ def test_a_missing_page_shows_404_with_a_link_home(maintainer):
     ],
 )
 def test_error_pages_keep_the_session(method, address, status, title, maintainer, project):
-    answer = maintainer.open(method, address)
+    response = maintainer.open(method, address)
 
-    assert (answer.status_code, answer.mimetype) == (status, "text/html")
-    assert f"<h1>{title}</h1>" in answer.text
-    assert "Sign out" in answer.text
+    assert (response.status_code, response.mimetype) == (status, "text/html")
+    assert f"<h1>{title}</h1>" in response.text
+    assert "Sign out" in response.text
 
 
 def test_an_oversized_body_is_refused(maintainer, project):
     body = b'--x\r\nContent-Disposition: form-data; name="name"\r\n\r\n' + b"a" * (11 << 20) + b"\r\n--x--\r\n"
 
-    answer = maintainer.open("POST", "/projects/new", data=body, content_type="multipart/form-data; boundary=x")
+    response = maintainer.open("POST", "/projects/new", data=body, content_type="multipart/form-data; boundary=x")
 
-    assert answer.status_code == 413
-    assert "<h1>Too large</h1>" in answer.text
+    assert response.status_code == 413
+    assert "<h1>Too large</h1>" in response.text
 
 
 def test_an_internal_error_page_shows_no_details(maintainer, project, variable):
     db.session.execute(db.text("UPDATE variables SET value = 'not what encryption makes'"))
     db.session.commit()
 
-    answer = maintainer.get("/acme/shop/-/settings/ci_cd?reveal=1")
+    response = maintainer.get("/acme/shop/-/settings/ci_cd?reveal=1")
 
-    assert answer.status_code == 500
-    assert "<h1>Something went wrong</h1>" in answer.text
-    assert "Traceback" not in answer.text
-    assert f"Request {answer.headers['X-Request-Id']}" in answer.text
+    assert response.status_code == 500
+    assert "<h1>Something went wrong</h1>" in response.text
+    assert "Traceback" not in response.text
+    assert f"Request {response.headers['X-Request-Id']}" in response.text
 
 
 def test_an_unknown_api_path_is_not_a_page(visitor):
-    answer = visitor.get("/api/v4/none")
+    response = visitor.get("/api/v4/none")
 
-    assert (answer.status_code, answer.json) == (404, {"error": "404 Not Found"})
+    assert (response.status_code, response.json) == (404, {"error": "404 Not Found"})
 
 
 def test_the_api_page_is_public_and_loads_nothing_external(visitor):
-    answer = visitor.get("/api/docs")
-    assets = re.findall(r'(?:src|href)="([^"]+)"', answer.text)
+    response = visitor.get("/api/docs")
+    assets = re.findall(r'(?:src|href)="([^"]+)"', response.text)
 
-    assert answer.status_code == 200
+    assert response.status_code == 200
     assert len(assets) > 3
     assert all(visitor.get(asset).status_code == 200 for asset in assets)
-    assert "https:" not in answer.headers["Content-Security-Policy"]
+    assert "https:" not in response.headers["Content-Security-Policy"]
 
 
 def test_every_page_names_the_signed_in_user(visit, project):

@@ -55,8 +55,8 @@ def while_unfinished(app, request):
         coming = pool.submit(inside)
         assert not wait([coming], timeout=0.3).done
         db.session.commit()
-        answer = coming.result()
-    return answer.status_code, answer.json
+        response = coming.result()
+    return response.status_code, response.json
 
 
 @pytest.fixture
@@ -112,9 +112,9 @@ def test_a_membership_is_removed_once(method, body, app, project, people, as_adm
 def test_changes_of_a_concurrently_deleted_project_are_not_found(method, body, app, project, as_admin):
     path_registry.start_deleting_project(db.session.get_one(Project, project.id))
 
-    answer = while_unfinished(app, lambda: as_admin.open(method, f"/projects/{project.id}", json=body))
+    response = while_unfinished(app, lambda: as_admin.open(method, f"/projects/{project.id}", json=body))
 
-    assert answer == (404, hidden("Project"))
+    assert response == (404, hidden("Project"))
 
 
 @pytest.mark.parametrize(
@@ -131,9 +131,9 @@ def test_changes_in_a_concurrently_deleted_group_are_refused(method, path, body,
     place = make_group("below", group) if below else group
     path_registry.start_deleting_namespace(db.session.get_one(Group, place.id))
 
-    answer = while_unfinished(app, lambda: as_admin.open(method, path.format(place.id), json=body))
+    response = while_unfinished(app, lambda: as_admin.open(method, path.format(place.id), json=body))
 
-    assert answer == (UNUSABLE if "namespace_id" in path else (404, hidden("Group")))
+    assert response == (UNUSABLE if "namespace_id" in path else (404, hidden("Group")))
 
 
 @pytest.mark.parametrize(
@@ -143,17 +143,17 @@ def test_changes_in_a_concurrently_deleted_group_are_refused(method, path, body,
 def test_changes_of_a_concurrently_deleted_user_are_not_found(method, path, body, app, people, as_admin):
     accounts.delete_user(db.session.get_one(User, people[SAM].id))
 
-    answer = while_unfinished(app, lambda: as_admin.open(method, f"/users/{people[SAM].id}{path}", json=body))
+    response = while_unfinished(app, lambda: as_admin.open(method, f"/users/{people[SAM].id}{path}", json=body))
 
-    assert answer == (404, hidden("User"))
+    assert response == (404, hidden("User"))
 
 
 def test_creations_in_the_namespace_of_a_concurrently_deleted_user_are_refused(app, people, as_stranger):
     path_registry.start_deleting_namespace(namespace_of(people[SAM]))
 
-    answer = while_unfinished(app, lambda: as_stranger.post("/projects", json={"path": "late"}))
+    response = while_unfinished(app, lambda: as_stranger.post("/projects", json={"path": "late"}))
 
-    assert answer == UNUSABLE
+    assert response == UNUSABLE
 
 
 def test_a_user_is_blocked_once(app, people, as_admin):
@@ -167,9 +167,9 @@ def test_a_token_is_rotated_once(app, people, as_admin):
     token = db.session.scalars(select(PersonalAccessToken).filter_by(name="ci")).one()
     accounts.rotate_token(token)
 
-    answer = while_unfinished(app, lambda: as_admin.post(f"/personal_access_tokens/{token.id}/rotate"))
+    response = while_unfinished(app, lambda: as_admin.post(f"/personal_access_tokens/{token.id}/rotate"))
 
-    assert answer == (400, {"message": "400 Bad request - Token already revoked"})
+    assert response == (400, {"message": "400 Bad request - Token already revoked"})
     assert [one.active for one in db.session.scalars(select(PersonalAccessToken).filter_by(name="ci"))].count(True) == 1
 
 
@@ -208,11 +208,11 @@ def test_sharing_with_a_concurrently_deleted_group_is_refused(place, app, projec
     path_registry.start_deleting_namespace(db.session.get_one(Group, other.id))
     address = f"/{place}/{project.id if place == 'projects' else group.id}/share"
 
-    answer = while_unfinished(
+    response = while_unfinished(
         app, lambda: as_admin.post(address, json={"group_id": other.id, "group_access": Role.GUEST})
     )
 
-    assert answer == (404, hidden("Group"))
+    assert response == (404, hidden("Group"))
 
 
 def test_concurrent_changes_of_different_settings_are_both_stored(app, project, as_admin):

@@ -27,7 +27,7 @@ def test_an_error_of_the_browser_sdk_is_collected(chromium, gl, project):
 
     with sentry_javascript.page_with(SCRIPT % dsn) as address:
         page = context.new_page()
-        with page.expect_response(lambda answer: "/envelope/" in answer.url) as answered:
+        with page.expect_response(lambda response: "/envelope/" in response.url) as answered:
             page.goto(address)
         assert answered.value.status == 200
         for _ in range(50):

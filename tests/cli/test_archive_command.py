@@ -45,11 +45,13 @@ def test_an_archive_is_inspected_with_the_planned_result(write):
     issues = [make_issue(1, notes=[make_note()], events=[make_event()], label_links=[{"label": LABEL}]), {"iid": 2}]
     relations = {"labels": [LABEL], "issues": issues, "boards": [{"name": "Board"}], "services": [{"type": "Jira"}]}
 
-    answer = run("inspect", write("a.tar.gz", make_archive(relations, {"visibility_level": 20, "description": "Shop"})))
+    response = run(
+        "inspect", write("a.tar.gz", make_archive(relations, {"visibility_level": 20, "description": "Shop"}))
+    )
 
-    words = answer.output.split()
-    assert answer.exit_code == 0
-    assert "issues, line 2: Validation failed: Title can't be blank" in answer.output
+    words = response.output.split()
+    assert response.exit_code == 0
+    assert "issues, line 2: Validation failed: Title can't be blank" in response.output
     assert ["public,", "'Shop'"] == words[words.index("project") + 1 :][:2]
     assert " ".join(words).count("rows kept as they are 1") == 1
     assert "services" not in words
@@ -58,9 +60,9 @@ def test_an_archive_is_inspected_with_the_planned_result(write):
 def test_a_file_with_an_unusable_name_is_reported(write):
     name = f"uploads/{'a' * 32}/odd\nname"
 
-    answer = run("inspect", write("a.tar.gz", make_archive({}, files={name: b"x"})))
+    response = run("inspect", write("a.tar.gz", make_archive({}, files={name: b"x"})))
 
-    assert answer.output.splitlines()[-2:] == ["would be left out: 1", f"  {name!r}: the name cannot be kept"]
+    assert response.output.splitlines()[-2:] == ["would be left out: 1", f"  {name!r}: the name cannot be kept"]
 
 
 def test_values_decided_at_the_end_are_inspected(write):
@@ -72,9 +74,9 @@ def test_values_decided_at_the_end_are_inspected(write):
     tags = [{"name": "v*"}, {"name": "v*"}, {"name": ""}, {"name": "a\0"}]
     relations = {"project_members": members, "protected_tags": tags, "error_tracking_setting": [{"api_url": "x"}]}
 
-    answer = run("inspect", write("a.tar.gz", make_archive(relations)))
+    response = run("inspect", write("a.tar.gz", make_archive(relations)))
 
-    _, _, becomes = answer.output.partition("would become")
+    _, _, becomes = response.output.partition("would become")
     assert [" ".join(line.split()) for line in becomes.splitlines()] == [
         "",
         "error tracking setting 1",
@@ -89,9 +91,9 @@ def test_values_decided_at_the_end_are_inspected(write):
 
 
 def test_an_archive_that_cannot_be_imported_is_reported(write):
-    answer = run("inspect", write("a.tar.gz", make_archive({}, version="0.1.0")))
+    response = run("inspect", write("a.tar.gz", make_archive({}, version="0.1.0")))
 
-    assert (answer.exit_code, answer.output) == (
+    assert (response.exit_code, response.output) == (
         1,
         "Error: Import version mismatch: Required 0.2.4 but was 0.1.0\n",
     )
@@ -112,9 +114,9 @@ BUNDLE_OF_IT = layout.snippet_bundle("s2021-02-15 15:56:00 UTC2021-02-15 15:56:0
     ],
 )
 def test_inspection_stops_where_an_import_would_fail(relations, project, files, text, write):
-    answer = run("inspect", write("a.tar.gz", make_archive(relations, project, files=files)))
+    response = run("inspect", write("a.tar.gz", make_archive(relations, project, files=files)))
 
-    assert (answer.exit_code, answer.output) == (1, f"Error: {text}\n")
+    assert (response.exit_code, response.output) == (1, f"Error: {text}\n")
 
 
 def test_one_row_of_a_single_object_counts(write):
@@ -123,9 +125,9 @@ def test_one_row_of_a_single_object_counts(write):
         "error_tracking_setting": [{"api_url": "x"}, {"api_url": "y"}],
     }
 
-    answer = run("inspect", write("a.tar.gz", make_archive(relations)))
+    response = run("inspect", write("a.tar.gz", make_archive(relations)))
 
-    assert answer.output.splitlines()[-3:] == [
+    assert response.output.splitlines()[-3:] == [
         "would be left out: 2",
         "  project_feature, line 2: There can be one row only",
         "  error_tracking_setting, line 2: There can be one row only",
@@ -174,9 +176,9 @@ def test_an_archive_is_read_from_a_pipe(words, write, tmp_path):
 
 
 def test_two_archives_cannot_be_read_from_one_pipe():
-    answer = run("diff", "-", "-")
+    response = run("diff", "-", "-")
 
-    assert (answer.exit_code, "Only one of the archives" in answer.output) == (2, True)
+    assert (response.exit_code, "Only one of the archives" in response.output) == (2, True)
 
 
 @pytest.mark.parametrize(("words", "status"), [(("inspect",), 1), (("diff",), 2)])
@@ -198,9 +200,9 @@ def test_an_unwritable_output_is_reported(words, status, unbuffered, write):
 def test_an_archive_that_cannot_be_compared_is_an_error(write):
     sound, damaged = write("a.tar.gz", make_archive({})), write("b.tar.gz", b"no archive")
 
-    answer = run("diff", sound, damaged)
+    response = run("diff", sound, damaged)
 
-    assert (answer.exit_code, answer.output) == (2, "Error: The file is not in gzip format\n")
+    assert (response.exit_code, response.output) == (2, "Error: The file is not in gzip format\n")
 
 
 @pytest.mark.parametrize("words", [("inspect",), ("diff",)])
@@ -211,9 +213,9 @@ def test_an_extraction_error_names_the_temporary_directory(words, write, monkeyp
     place = write("a.tar.gz", make_archive({}))
     monkeypatch.setattr(extraction, "_register", full)
 
-    answer = run(*words, place, *([place] * (words == ("diff",))))
+    response = run(*words, place, *([place] * (words == ("diff",))))
 
-    assert answer.output == "Error: the archive cannot be read or unpacked (No space left on device)\n"
+    assert response.output == "Error: the archive cannot be read or unpacked (No space left on device)\n"
 
 
 @pytest.mark.parametrize(
@@ -249,11 +251,11 @@ def test_changes_of_every_transfer_are_not_differences(write):
     note = make_note(f"Hello{SIGNED}", id=9, author={"name": "Ada"})
     other = make_issue(1, id=99, notes=[note], author_id=2, timelogs=[], issue_assignees=[{"user_id": 3}])
 
-    answer = run(
+    response = run(
         "diff", *(write(f"{i}.tar.gz", make_archive({"issues": [row]}, {})) for i, row in enumerate((one, other)))
     )
 
-    assert (answer.exit_code, answer.output) == (0, "The archives say the same.\n")
+    assert (response.exit_code, response.output) == (0, "The archives say the same.\n")
 
 
 @pytest.mark.parametrize("moment", ["2021-02-15T17:56:00.645+02:00", "2021-02-15 15:56:00.645 UTC"])
@@ -333,9 +335,12 @@ def test_files_that_imports_skip_are_a_difference(write):
         write(f"{i}.tar.gz", make_archive({}, files=dict.fromkeys(some, b"x"))) for i, some in enumerate((names, []))
     ]
 
-    answer = run("diff", *places)
+    response = run("diff", *places)
 
-    assert (answer.exit_code, answer.stdout) == (1, "".join(f"{one!r}: only in the first\n" for one in sorted(names)))
+    assert (response.exit_code, response.stdout) == (
+        1,
+        "".join(f"{one!r}: only in the first\n" for one in sorted(names)),
+    )
     assert run("diff", places[0], places[0]).exit_code == 0
 
 
@@ -346,18 +351,18 @@ def test_an_unwritable_output_stops_the_export(place, tmp_path, monkeypatch):
     (tmp_path / "folder").mkdir()
     (tmp_path / "dangling").symlink_to("nowhere/x")
 
-    answer = run("export", "acme/shop", place, "--as", "root")
+    response = run("export", "acme/shop", place, "--as", "root")
 
-    assert (answer.exit_code, "Invalid value for 'FILE'" in answer.output) == (2, True)
+    assert (response.exit_code, "Invalid value for 'FILE'" in response.output) == (2, True)
 
 
 def test_differences_are_named(write):
     one = make_archive({"issues": [make_issue(1), make_issue(2)]}, {"description": "a"})
     other = make_archive({"issues": [make_issue(1, title="Other"), make_issue(3)]}, {"description": "b"})
 
-    answer = run("diff", write("a.tar.gz", one), write("b.tar.gz", other))
+    response = run("diff", write("a.tar.gz", one), write("b.tar.gz", other))
 
-    assert (answer.exit_code, answer.stdout.splitlines()) == (
+    assert (response.exit_code, response.stdout.splitlines()) == (
         1,
         [
             "issues 1: changed: title",
@@ -372,18 +377,18 @@ def test_different_attributes_are_named_with_their_path(write):
     one = {"issues": [make_issue(1, weight=1, notes=[make_note("a"), make_note("b")])], "project_feature": [{"a": 20}]}
     other = {"issues": [make_issue(1, notes=[make_note("a"), make_note("c")])], "project_feature": [{"a": 10}]}
 
-    answer = run("diff", *(write(f"{i}.tar.gz", make_archive(it, {})) for i, it in enumerate((one, other))))
+    response = run("diff", *(write(f"{i}.tar.gz", make_archive(it, {})) for i, it in enumerate((one, other))))
 
-    assert answer.stdout.splitlines() == ["issues 1: changed: notes[1].note, weight", "project_feature: changed: a"]
+    assert response.stdout.splitlines() == ["issues 1: changed: notes[1].note, weight", "project_feature: changed: a"]
 
 
 def test_the_number_of_named_attributes_is_limited(write):
     one, other = ({"boards": [{"name": "b"} | {f"a{n:02}": value for n in range(20)}]} for value in (1, 2))
 
-    answer = run("diff", *(write(f"{i}.tar.gz", make_archive(it, {})) for i, it in enumerate((one, other))))
+    response = run("diff", *(write(f"{i}.tar.gz", make_archive(it, {})) for i, it in enumerate((one, other))))
 
     named = ", ".join(f"a{n:02}" for n in range(10))
-    assert answer.stdout.splitlines() == [f"boards b: changed: {named}, and others"]
+    assert response.stdout.splitlines() == [f"boards b: changed: {named}, and others"]
 
 
 FULL = {
@@ -465,7 +470,7 @@ def test_other_changes_are_differences(change, told, write):
     other = copy.deepcopy(FULL)
     change(other)
 
-    answer = run(
+    response = run(
         "diff",
         *(
             write(f"{i}.tar.gz", make_archive({name: it[name] for name in it if name != "project"}, it["project"][0]))
@@ -473,7 +478,7 @@ def test_other_changes_are_differences(change, told, write):
         ),
     )
 
-    assert (answer.exit_code, answer.stdout.splitlines()) == (1, [told])
+    assert (response.exit_code, response.stdout.splitlines()) == (1, [told])
 
 
 BRANCHES = {"source_branch": "a", "target_branch": "b", "source_project_id": 5, "target_project_id": 5}
@@ -514,9 +519,9 @@ def test_the_presence_of_user_references_is_compared(way, gone, write):
     else:
         owner[name] = None
 
-    answer = run("diff", *(write(f"{i}.tar.gz", make_archive(it, {})) for i, it in enumerate((REFERRING, other))))
+    response = run("diff", *(write(f"{i}.tar.gz", make_archive(it, {})) for i, it in enumerate((REFERRING, other))))
 
-    assert (answer.exit_code, answer.stdout) == (1, f"{place}: changed: {attribute}\n")
+    assert (response.exit_code, response.stdout) == (1, f"{place}: changed: {attribute}\n")
 
 
 @pytest.mark.parametrize(
@@ -538,9 +543,9 @@ def test_the_presence_of_user_references_is_compared(way, gone, write):
 def test_user_references_changed_by_an_import_are_not_differences(relation, row, same, write):
     archives = [make_archive({relation: [it]}, {}) for it in (row, same)]
 
-    answer = run("diff", *(write(f"{i}.tar.gz", archive) for i, archive in enumerate(archives)))
+    response = run("diff", *(write(f"{i}.tar.gz", archive) for i, archive in enumerate(archives)))
 
-    assert answer.output == "The archives say the same.\n"
+    assert response.output == "The archives say the same.\n"
 
 
 YESTERDAY = (dt.datetime.now(dt.UTC) - dt.timedelta(days=1)).isoformat()
@@ -565,23 +570,23 @@ def test_expired_events_are_not_differences(one, other, code, write):
         for moments in (one, other)
     )
 
-    answer = run("diff", *(write(f"{i}.tar.gz", archive) for i, archive in enumerate(archives)))
+    response = run("diff", *(write(f"{i}.tar.gz", archive) for i, archive in enumerate(archives)))
 
-    assert answer.exit_code == code
+    assert response.exit_code == code
 
 
 def test_event_actions_are_equal_as_number_and_word(write):
     archives = (make_archive({"issues": [make_issue(1, events=[make_event(action)])]}, {}) for action in ("closed", 3))
 
-    answer = run("diff", *(write(f"{i}.tar.gz", archive) for i, archive in enumerate(archives)))
+    response = run("diff", *(write(f"{i}.tar.gz", archive) for i, archive in enumerate(archives)))
 
-    assert answer.exit_code == 0
+    assert response.exit_code == 0
 
 
 def test_files_are_compared(write):
     one = make_archive({}, {}, files={"uploads/0123456789abcdef0123456789abcdef/a.txt": b"a"})
     other = make_archive({}, {}, files={"uploads/0123456789abcdef0123456789abcdef/a.txt": b"b"})
 
-    answer = run("diff", write("a.tar.gz", one), write("b.tar.gz", other))
+    response = run("diff", write("a.tar.gz", one), write("b.tar.gz", other))
 
-    assert answer.stdout.splitlines() == ["uploads/0123456789abcdef0123456789abcdef/a.txt: changed"]
+    assert response.stdout.splitlines() == ["uploads/0123456789abcdef0123456789abcdef/a.txt: changed"]

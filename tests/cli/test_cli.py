@@ -31,8 +31,8 @@ def data_dir(tmp_path_factory):
     """A data directory with a database at the newest version."""
     directory = tmp_path_factory.mktemp("data")
     environment = {"PROJECT_SERVICE_DATA_DIR": str(directory), "PROJECT_SERVICE_LOG_LEVEL": "ERROR"}
-    answer = CliRunner().invoke(main.main, ["db", "upgrade"], env=environment)
-    assert answer.exit_code == 0, answer.output
+    response = CliRunner().invoke(main.main, ["db", "upgrade"], env=environment)
+    assert response.exit_code == 0, response.output
     return directory
 
 
@@ -49,15 +49,15 @@ def run(data_dir):
 
 
 def test_the_database_is_at_the_newest_version_after_an_upgrade(run):
-    answer = run("db", "check")
+    response = run("db", "check")
 
-    assert (answer.exit_code, "the database is at the newest version" in answer.output) == (0, True)
+    assert (response.exit_code, "the database is at the newest version" in response.output) == (0, True)
 
 
 def test_an_empty_database_is_not_at_the_newest_version(run, tmp_path):
-    answer = run("db", "check", DATA_DIR=str(tmp_path))
+    response = run("db", "check", DATA_DIR=str(tmp_path))
 
-    assert (answer.exit_code, "run project-service db upgrade" in answer.output) == (1, True)
+    assert (response.exit_code, "run project-service db upgrade" in response.output) == (1, True)
 
 
 def test_an_upgrade_can_be_run_again(run):
@@ -100,9 +100,9 @@ def test_a_taken_username_is_reported_in_one_line(run):
     ],
 )
 def test_an_invalid_token_is_refused(words, text, run):
-    answer = run("token", "create", *words)
+    response = run("token", "create", *words)
 
-    assert (answer.exit_code, text in answer.output) == (2, True)
+    assert (response.exit_code, text in response.output) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -133,10 +133,10 @@ def test_a_setting_is_set_and_shown(name, text, shown, run):
     ],
 )
 def test_an_invalid_setting_is_refused(words, status, text, run):
-    answer = run("setting", "set", *words)
+    response = run("setting", "set", *words)
 
-    assert (answer.exit_code, text in answer.output) == (status, True)
-    assert "Traceback" not in answer.output
+    assert (response.exit_code, text in response.output) == (status, True)
+    assert "Traceback" not in response.output
 
 
 def test_an_unusable_file_is_named(run, data_dir, tmp_path):
@@ -160,15 +160,15 @@ def test_features_are_switched_and_listed(run):
 
 
 def test_the_doctor_reports_problems_with_advice(run):
-    answer = run("doctor")
+    response = run("doctor")
 
-    lines = answer.output.splitlines()
-    assert answer.exit_code == 1
+    lines = response.output.splitlines()
+    assert response.exit_code == 1
     assert [line[:4] for line in lines if line.split()[1] in ("database:", "migrations:", "secrets:", "storage:")] == [
         "ok  "
     ] * 4
     assert [line[:4] for line in lines if line.split()[1] in ("redis:", "worker:")] == ["BAD "] * 2
-    assert "project-service serve" in answer.output
+    assert "project-service serve" in response.output
 
 
 def test_secrets_are_rotated_and_old_keys_removed(run, data_dir):
@@ -188,32 +188,32 @@ def test_secrets_are_rotated_and_old_keys_removed(run, data_dir):
 )
 @pytest.mark.parametrize("words", [("db", "check"), ("serve",), ("worker",), ("doctor",)])
 def test_an_invalid_environment_variable_stops_every_command(variable, value, words, run):
-    answer = run(*words, **{variable: value})
+    response = run(*words, **{variable: value})
 
-    assert answer.exit_code == 1
-    assert answer.output.startswith(f"project-service: PROJECT_SERVICE_{variable}: ")
+    assert response.exit_code == 1
+    assert response.output.startswith(f"project-service: PROJECT_SERVICE_{variable}: ")
 
 
 def test_an_empty_key_file_is_reported_in_one_line(run, tmp_path):
     (tmp_path / KEY_FILE).write_text("")
 
-    answer = run("db", "check", DATA_DIR=str(tmp_path))
+    response = run("db", "check", DATA_DIR=str(tmp_path))
 
-    assert (answer.exit_code, "put the key back" in answer.output) == (1, True)
-    assert len(answer.output.splitlines()) == 1
+    assert (response.exit_code, "put the key back" in response.output) == (1, True)
+    assert len(response.output.splitlines()) == 1
 
 
 def test_the_commands_are_listed(run):
-    answer = run("--help")
+    response = run("--help")
 
     commands = "serve worker scheduler db user token setting feature secrets doctor"
-    assert all(f"\n  {command} " in answer.output for command in commands.split())
+    assert all(f"\n  {command} " in response.output for command in commands.split())
 
 
 def test_logs_of_commands_are_json(run):
-    answer = run("feature", "list", LOG_LEVEL="DEBUG")
+    response = run("feature", "list", LOG_LEVEL="DEBUG")
 
-    assert all(json.loads(line) for line in answer.stderr.splitlines())
+    assert all(json.loads(line) for line in response.stderr.splitlines())
 
 
 def test_a_back_up_is_restored_by_command(run, data_dir, tmp_path):
@@ -239,6 +239,6 @@ def test_a_missing_key_stops_writing_commands(run, data_dir, tmp_path, capfd):
     (tmp_path / KEY_FILE).unlink()
 
     for words in (("db", "upgrade"), ("worker",), ("serve", "--port", "0")):
-        answer = run(*words, DATA_DIR=str(tmp_path))
-        told = answer.output + capfd.readouterr().err  # of what serve starts
-        assert (answer.exit_code, "encrypted with another key" in told) == (1, True), words
+        response = run(*words, DATA_DIR=str(tmp_path))
+        told = response.output + capfd.readouterr().err  # of what serve starts
+        assert (response.exit_code, "encrypted with another key" in told) == (1, True), words

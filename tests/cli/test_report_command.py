@@ -77,9 +77,9 @@ def test_the_format_is_detected_and_skipped_entries_are_reported(environment, tm
 def test_a_report_is_ingested(ingest, environment):
     document = report(vulnerability("a"), vulnerability("a"))
 
-    answers = [ingest(document, "--ref", "main", "--sha", "ab" * 20), ingest(document, "--pipeline-id", "1")]
+    responses = [ingest(document, "--ref", "main", "--sha", "ab" * 20), ingest(document, "--pipeline-id", "1")]
 
-    assert [(one.exit_code, one.output) for one in answers] == [
+    assert [(one.exit_code, one.output) for one in responses] == [
         (0, "pipeline 1: 2 found, 1 merged, 1 dropped\n"),
         (0, "pipeline 1: 2 found, 0 merged, 2 dropped\n"),
     ]
@@ -100,9 +100,9 @@ def test_a_report_is_ingested(ingest, environment):
     ],
 )
 def test_refusals_are_reported_in_one_line(document, words, options, told, ingest, environment):
-    answer = ingest(document, *words, **options)
+    response = ingest(document, *words, **options)
 
-    assert (answer.exit_code, told in answer.output, len(answer.output.splitlines())) == (1, True, 1)
+    assert (response.exit_code, told in response.output, len(response.output.splitlines())) == (1, True, 1)
     assert stored(environment) == ([], 0)
 
 

@@ -36,8 +36,8 @@ def run(app, monkeypatch):
 @pytest.fixture
 def store(project, as_maintainer):
     def create(key, value, **fields):
-        answer = as_maintainer.post(f"/projects/{project.id}/variables", json={"key": key, "value": value} | fields)
-        assert answer.status_code == 201
+        response = as_maintainer.post(f"/projects/{project.id}/variables", json={"key": key, "value": value} | fields)
+        assert response.status_code == 201
 
     return create
 
@@ -182,8 +182,8 @@ def test_variables_are_exported_from_another_server(run, project, store, client_
 
     class Answer:
         def __init__(self, url):
-            answer = client.get(url.partition("/api/v4")[2])
-            self.status, self.data = answer.status_code, answer.data
+            response = client.get(url.partition("/api/v4")[2])
+            self.status, self.data = response.status_code, response.data
 
     def request(_method, url, headers, **options):
         asked.append((url, headers, options["redirect"]))
@@ -215,7 +215,7 @@ def test_invalid_keys_of_another_server_are_not_written(run, monkeypatch, tmp_pa
     monkeypatch.setattr(command.urllib3, "request", lambda *_arguments, **_options: Answer)
     for key in ("../outside", "A\nrm", "", 5):
         Answer.data = json.dumps([row | {"key": key}]).encode()
-        answer = run(
+        response = run(
             "export", "p", "--server", "https://ps.example.org", "--token", "t", "--files", str(tmp_path / "in")
         )
-        assert (answer.exit_code, answer.stdout, list(tmp_path.iterdir())) == (1, "", [])
+        assert (response.exit_code, response.stdout, list(tmp_path.iterdir())) == (1, "", [])

@@ -36,18 +36,18 @@ class Maintainer:
 
     def get(self, path: str) -> str:
         """Return the HTML of a page."""
-        answer = self.session.get(f"{self.url}{path}", timeout=30)
-        answer.raise_for_status()
-        return answer.text
+        response = self.session.get(f"{self.url}{path}", timeout=30)
+        response.raise_for_status()
+        return response.text
 
     def send(self, page: str, path: str, **fields: str) -> str:
         """Submit a form of ``page``; return the HTML of the page it redirects to."""
         token = CSRF.search(self.get(page))
         assert token is not None, f"{page} has no form"
         fields["csrf_token"] = html.unescape(token[1])
-        answer = self.session.post(f"{self.url}{path}", data=fields, timeout=30)
-        answer.raise_for_status()
-        return answer.text
+        response = self.session.post(f"{self.url}{path}", data=fields, timeout=30)
+        response.raise_for_status()
+        return response.text
 
     def add_integration(self, project: str, **fields: str) -> Credentials:
         """Add an active integration; return its URL and key as the page shows them."""

@@ -92,9 +92,9 @@ class Proxy:
         self.directory = directory
         command = [program, "-p", str(directory), "-e", f"{directory}/error.log", "-c", f"{directory}/nginx.conf"]
         self.process = subprocess.Popen(command)
-        assert wait_for(self.answers, 60), (directory / "error.log").read_text()
+        assert wait_for(self.is_ready, 60), (directory / "error.log").read_text()
 
-    def answers(self):
+    def is_ready(self):
         try:
             return self.get("/-/liveness")[0] == 200
         except (OSError, http.client.HTTPException):
@@ -114,8 +114,8 @@ class Proxy:
         try:
             given = {"Host": host, "PRIVATE-TOKEN": TOKEN} | (headers or {})
             connection.request(method, target, body, given)
-            answer = connection.getresponse()
-            return answer.status, answer.headers, answer.read()
+            response = connection.getresponse()
+            return response.status, response.headers, response.read()
         finally:
             connection.close()
 
@@ -190,8 +190,8 @@ def test_an_upload_is_streamed_and_refused_early(proxy):
         connection.endheaders()
         began = time.monotonic()
         connection.send(b"--x\r\n" + b"a" * (1 << 20))
-        answer = connection.getresponse()
-        assert (answer.status, time.monotonic() - began < 10) == (401, True)
+        response = connection.getresponse()
+        assert (response.status, time.monotonic() - began < 10) == (401, True)
     finally:
         connection.close()
 
@@ -238,10 +238,10 @@ def test_metrics_are_not_reachable_through_the_proxy(proxy, deployed):
 def test_http_is_redirected_to_tls_and_unknown_hosts_are_refused(proxy):
     connection = http.client.HTTPConnection("127.0.0.1", proxy.plain, timeout=10)
     connection.request("GET", "/acme/shop?a=b", headers={"Host": HOST})
-    answer = connection.getresponse()
+    response = connection.getresponse()
     connection.close()
 
-    assert (answer.status, answer.headers["Location"]) == (301, f"https://{HOST}/acme/shop?a=b")
+    assert (response.status, response.headers["Location"]) == (301, f"https://{HOST}/acme/shop?a=b")
     with pytest.raises(http.client.RemoteDisconnected):
         proxy.get("/", host="evil.example")
 
@@ -261,15 +261,15 @@ def test_a_stop_under_load_interrupts_no_request(tmp_path):
             name = f"w{number}-{count}"
             try:
                 connection.request("POST", "/api/v4/groups", urlencode({"name": name, "path": name}), headers)
-                answer = connection.getresponse()
+                response = connection.getresponse()
             except (OSError, http.client.HTTPException):
                 if stopped.is_set():
                     return
                 connection.close()
                 continue
             try:
-                text = answer.read()
-                if answer.status == 201:
+                text = response.read()
+                if response.status == 201:
                     written.append(json.loads(text)["path"])
             except (OSError, http.client.HTTPException) as error:
                 cut.append((name, error))

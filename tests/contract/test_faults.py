@@ -65,8 +65,8 @@ def deletion(service, gl):
 def delete(gl, project):
     """Request the deletion of a project; return the request id."""
     wanted = f"deletion-{project.id}"
-    answer = gl.http_request("delete", f"/projects/{project.id}", extra_headers={"X-Request-Id": wanted})
-    assert (answer.status_code, answer.headers["X-Request-Id"]) == (202, wanted)
+    response = gl.http_request("delete", f"/projects/{project.id}", extra_headers={"X-Request-Id": wanted})
+    assert (response.status_code, response.headers["X-Request-Id"]) == (202, wanted)
     return wanted
 
 
@@ -129,9 +129,9 @@ def test_concurrent_requests_create_a_variable_once(service, project):
                 return error.response_code
 
     with ThreadPoolExecutor(20) as crowd:
-        answers = list(crowd.map(create, range(60)))
+        responses = list(crowd.map(create, range(60)))
 
-    assert sorted(answers, key=str) == [400] * 59 + ["A"]
+    assert sorted(responses, key=str) == [400] * 59 + ["A"]
 
 
 def test_a_killed_service_leaves_no_process_and_keeps_its_data(tmp_path, capsys, name):

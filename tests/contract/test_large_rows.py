@@ -99,8 +99,8 @@ def test_a_list_of_large_rows_is_complete_and_needs_little_memory(service, api, 
 
     def read():
         for _ in range(2):
-            with api.get(address, timeout=60) as answer:
-                sizes.append((answer.status_code, len(answer.json()), len(answer.content) > ROWS * LIMIT / 2))
+            with api.get(address, timeout=60) as response:
+                sizes.append((response.status_code, len(response.json()), len(response.content) > ROWS * LIMIT / 2))
 
     assert peak_of(service, read) < MAX_GROWTH_BYTES
     assert set(sizes) == {(200, rows, True)}

@@ -38,7 +38,7 @@ BUCKET = "projects"
 REMOVED_VARIABLES = ("PROJECT_SERVICE_", "AWS_", "COVERAGE_")
 
 
-def answers(url):
+def responds(url):
     with suppress(requests.RequestException):
         return requests.get(url, timeout=5).status_code < 500
     return False
@@ -91,7 +91,7 @@ class Cluster:
                 directory / "redis.log",
             ),
         ]
-        assert wait_for(lambda: answers(f"http://127.0.0.1:{store_port}/"), START_SECONDS)
+        assert wait_for(lambda: responds(f"http://127.0.0.1:{store_port}/"), START_SECONDS)
         requests.put(f"http://127.0.0.1:{store_port}/{BUCKET}", timeout=10).raise_for_status()
         self.env = env | {
             "PYTHONPATH": str(REPOSITORY),
@@ -113,7 +113,7 @@ class Cluster:
         self.wait_until_ready()
 
     def wait_until_ready(self):
-        assert wait_for(lambda: all(answers(f"{url}/-/readiness") for url in self.urls), START_SECONDS), self.logs()
+        assert wait_for(lambda: all(responds(f"{url}/-/readiness") for url in self.urls), START_SECONDS), self.logs()
 
     def command(self, *words):
         env = self.env | {"PROJECT_SERVICE_DATA_DIR": str(self.directory / "operator")}
@@ -196,12 +196,12 @@ class Load:
                 self.note("exports", "", client.send("POST", f"{path}/export"))
                 self.note("lists", "", client.send("GET", f"{path}/issues?per_page=5"))
 
-    def note(self, area, name, answer):
+    def note(self, area, name, response):
         with self.lock:
-            self.statuses[area, answer.status_code if answer is not None else None] += 1
-            if answer is None or answer.status_code >= 500:
+            self.statuses[area, response.status_code if response is not None else None] += 1
+            if response is None or response.status_code >= 500:
                 self.uncertain[area] += 1
-            elif answer.status_code < 300:
+            elif response.status_code < 300:
                 self.accepted[area] += 1
                 if name:
                     self.names[area].add(name)

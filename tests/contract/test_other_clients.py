@@ -20,10 +20,10 @@ def send(service):
         body = None if form is None else urlencode(form)
         given = {"PRIVATE-TOKEN": TOKEN, "Content-Type": "application/x-www-form-urlencoded"}
         connection.request(method, f"/api/v4{target}", body, given if headers is None else headers)
-        answer = connection.getresponse()
-        text = answer.read()
+        response = connection.getresponse()
+        text = response.read()
         connection.close()
-        return answer.status, json.loads(text) if text else None
+        return response.status, json.loads(text) if text else None
 
     return open_it
 

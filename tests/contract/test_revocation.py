@@ -61,11 +61,11 @@ def service(request, tmp_path_factory):
 
 
 def admin(service, method, path, /, **fields):
-    answer = requests.request(
+    response = requests.request(
         method, f"{service.url}/api/v4{path}", json=fields, headers={"PRIVATE-TOKEN": TOKEN}, timeout=30
     )
-    assert answer.status_code < 300, answer.text
-    return answer.json() if answer.content else None
+    assert response.status_code < 300, response.text
+    return response.json() if response.content else None
 
 
 @pytest.fixture
@@ -91,12 +91,12 @@ def ask(address, headers):
 def test_revoked_access_is_refused_by_the_next_request(service, world, method, path, fields, refused):
     address, headers, ids = world
     tag = ask(address, headers)[-1].headers["ETag"]
-    assert {answer.status_code for answer in ask(address, headers | {"If-None-Match": tag})} == {304}
+    assert {response.status_code for response in ask(address, headers | {"If-None-Match": tag})} == {304}
 
     admin(service, method, path.format(**ids), **fields)
 
-    assert {answer.status_code for answer in ask(address, headers | {"If-None-Match": tag})} == refused
-    assert {answer.status_code for answer in ask(address, headers)} == refused
+    assert {response.status_code for response in ask(address, headers | {"If-None-Match": tag})} == refused
+    assert {response.status_code for response in ask(address, headers)} == refused
     assert len(children_of(service.child("web"))) == 2
 
 
@@ -124,7 +124,7 @@ def test_restricted_visibility_applies_to_the_next_request(service, world, chang
     if "issue" in change:
         admin(service, "DELETE", f"/groups/{ids['group']}/members/{ids['user']}")
     tag = ask(address, headers)[-1].headers["ETag"]
-    assert {answer.status_code for answer in ask(address, headers | {"If-None-Match": tag})} == {304}
+    assert {response.status_code for response in ask(address, headers | {"If-None-Match": tag})} == {304}
 
     method, path, fields, refused = RESTRICTIONS[change]
     admin(
@@ -134,8 +134,8 @@ def test_restricted_visibility_applies_to_the_next_request(service, world, chang
         **{name: text.format(**ids) if isinstance(text, str) else text for name, text in fields.items()},
     )
 
-    assert {answer.status_code for answer in ask(address, headers | {"If-None-Match": tag})} <= refused
-    assert {answer.status_code for answer in ask(address, headers)} <= refused
+    assert {response.status_code for response in ask(address, headers | {"If-None-Match": tag})} <= refused
+    assert {response.status_code for response in ask(address, headers)} <= refused
 
 
 @pytest.mark.nightly
@@ -168,7 +168,7 @@ def test_a_restart_with_other_keys_keeps_revocations(tmp_path):
             subprocess.run([COMMAND, "secrets", "rotate"], env=with_both_keys, check=True, capture_output=True)
         made.start()
         statuses = [
-            {answer.status_code for answer in ask(f"{made.url}/api/v4/user", {"PRIVATE-TOKEN": token["token"]})}
+            {response.status_code for response in ask(f"{made.url}/api/v4/user", {"PRIVATE-TOKEN": token["token"]})}
             for token in tokens
         ]
         address = f"{made.url}/-/profile/personal_access_tokens"
@@ -211,11 +211,11 @@ def test_a_revoked_alert_key_is_refused_by_the_next_request(service, world, act,
         sent, headers = {"title": "A", "fingerprint": "a"}, {"Authorization": f"Bearer {made.key}"}
         return [requests.post(made.url, json=sent, headers=headers, timeout=30) for _ in range(CONNECTIONS)]
 
-    assert {answer.status_code for answer in tell() + tell()} == {200}
+    assert {response.status_code for response in tell() + tell()} == {200}
     settings = f"/{project}/-/settings/operations/integrations/{made.number}"
     maintainer.send(f"{settings}/edit", f"{settings}/{act}")
 
-    assert {answer.status_code for answer in tell()} == {refused}
+    assert {response.status_code for response in tell()} == {refused}
     counts = maintainer.counts(project)
     maintainer.close()
     assert counts["All"] == 1
@@ -227,6 +227,6 @@ def test_every_web_process_lists_a_row_right_after_its_creation(service, world):
         ask(address, headers)
         requests.post(address, json={"key": f"B{number}", "value": "x"}, headers=headers, timeout=30).raise_for_status()
 
-        found = [(answer.headers["X-Total"], len(answer.json())) for answer in ask(address, headers)]
+        found = [(response.headers["X-Total"], len(response.json())) for response in ask(address, headers)]
 
         assert set(found) == {(str(number + 2), number + 2)}

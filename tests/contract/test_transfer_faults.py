@@ -152,9 +152,9 @@ def test_other_jobs_do_not_wait_for_an_import(service, gl, archive):
     number = start_import(gl, archive)
     assert wait_for(lambda: state_of(service, number)["import_status"] == "started", PATIENCE)
 
-    answer = gl.http_request("delete", f"/projects/{doomed.id}")
+    response = gl.http_request("delete", f"/projects/{doomed.id}")
 
-    removed = {"request_id": answer.headers["X-Request-Id"], "job": "core.removal.remove_project"}
+    removed = {"request_id": response.headers["X-Request-Id"], "job": "core.removal.remove_project"}
     [is_removed] = wait_for(lambda: service.lines(**removed, event="job done"), PATIENCE)
     assert wait_for(lambda: has_ended(service, number), PATIENCE)
     # compare the times of the log, because the requests of this test take time too
@@ -230,10 +230,10 @@ def test_transfers_do_not_wait_for_a_slow_remote_server(service, gl, remote):
             handler.wfile.write(large[sent : sent + size])
             sent += size
 
-    remote.answers["/it.tar.gz"] = slowly
+    remote.responses["/it.tar.gz"] = slowly
     quick = make_archive({"issues": [make_issue(1)]})
-    remote.answers["/quick.tar.gz"] = lambda handler: reply(handler, 200, quick, content_type="application/gzip")
-    remote.answers["/store"] = reply
+    remote.responses["/quick.tar.gz"] = lambda handler: reply(handler, 200, quick, content_type="application/gzip")
+    remote.responses["/store"] = reply
     gl.features.set("import_project_from_remote_file", True)
     gl.http_put("/application/settings", post_data={"outbound_local_requests_whitelist": ["127.0.0.1"]})
     url = remote.url("/it.tar.gz")

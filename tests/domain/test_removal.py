@@ -56,9 +56,9 @@ def other(people):
 def test_a_deleted_project_is_not_found_at_once(project, group, people, as_, as_admin):
     client = as_(OLIVE)
 
-    answer = client.delete(f"/projects/{project.id}")
+    response = client.delete(f"/projects/{project.id}")
 
-    assert (answer.status_code, answer.json) == (202, ACCEPTED)
+    assert (response.status_code, response.json) == (202, ACCEPTED)
     for path in (f"/projects/{project.id}", "/projects/acme%2Fshop", f"/projects/{project.id}/members"):
         assert (client.get(path).status_code, as_admin.get(path).status_code) == (404, 404)
     for path in ("/projects", f"/groups/{group.id}/projects", "/projects?membership=true"):
@@ -96,17 +96,17 @@ def test_a_deleted_project_leaves_no_rows(group, people, as_, as_admin, run_jobs
 
 
 def test_a_project_that_changed_since_is_not_deleted(project, as_):
-    answer = as_(OLIVE).delete(f"/projects/{project.id}", headers=STALE)
+    response = as_(OLIVE).delete(f"/projects/{project.id}", headers=STALE)
 
-    assert (answer.status_code, answer.json) == (412, {"message": "412 Precondition Failed"})
+    assert (response.status_code, response.json) == (412, {"message": "412 Precondition Failed"})
     assert as_(OLIVE).get(f"/projects/{project.id}").status_code == 200
 
 
 @pytest.mark.parametrize("moment", ["Fri, 01 Jan 2100 00:00:00 GMT", "some day", ""])
 def test_an_unchanged_project_is_deleted(moment, project, as_):
-    answer = as_(OLIVE).delete(f"/projects/{project.id}", headers={"If-Unmodified-Since": moment})
+    response = as_(OLIVE).delete(f"/projects/{project.id}", headers={"If-Unmodified-Since": moment})
 
-    assert answer.status_code == 202
+    assert response.status_code == 202
 
 
 def test_the_job_ignores_a_project_that_is_not_marked(project, people, as_):
@@ -137,9 +137,9 @@ def test_a_deleted_group_and_its_contents_are_not_found_at_once(project, group, 
     deep = make_project("deep", below)
     add_member(below, people[SAM], Role.OWNER)
 
-    answer = as_(OLIVE).delete(f"/groups/{group.id}")
+    response = as_(OLIVE).delete(f"/groups/{group.id}")
 
-    assert (answer.status_code, answer.json) == (202, ACCEPTED)
+    assert (response.status_code, response.json) == (202, ACCEPTED)
     places = [
         *(f"/groups/{group.id}", "/groups/acme", f"/groups/{below.id}", "/groups/acme%2Fbelow"),
         *(f"/projects/{project.id}", f"/projects/{deep.id}", "/projects/acme%2Fbelow%2Fdeep"),
@@ -181,9 +181,9 @@ def test_a_deleted_group_leaves_no_rows(people, as_, run_jobs):
 
 
 def test_a_group_that_changed_since_is_not_deleted(group, as_):
-    answer = as_(OLIVE).delete(f"/groups/{group.id}", headers=STALE)
+    response = as_(OLIVE).delete(f"/groups/{group.id}", headers=STALE)
 
-    assert (answer.status_code, answer.json) == (412, {"message": "412 Precondition Failed"})
+    assert (response.status_code, response.json) == (412, {"message": "412 Precondition Failed"})
     assert as_(OLIVE).get(f"/groups/{group.id}").status_code == 200
 
 
@@ -202,9 +202,9 @@ def test_shares_with_a_deleted_group_end_at_once(project, people, as_, as_strang
 
 @pytest.mark.parametrize(("person", "status"), [(ADA, 204), (OLIVE, 403), (SAM, 403), (NOBODY, 401)])
 def test_callers_that_may_delete_a_user(person, status, other, as_):
-    answer = as_(person).delete(f"/users/{other.id}")
+    response = as_(person).delete(f"/users/{other.id}")
 
-    assert (answer.status_code, answer.data == b"") == (status, status == 204)
+    assert (response.status_code, response.data == b"") == (status, status == 204)
 
 
 def test_a_deleted_user_is_not_found_at_once(other, project, group, as_admin, client_of, as_):
@@ -254,10 +254,10 @@ def test_a_deleted_user_leaves_no_rows(project, group, people, as_admin, client_
     record(other, Action.JOINED, project)
     db.session.commit()
 
-    answer = as_admin.delete(f"/users/{other.id}?hard_delete=true")
+    response = as_admin.delete(f"/users/{other.id}?hard_delete=true")
     run_jobs()
 
-    assert (answer.status_code, rows()) == (204, before)
+    assert (response.status_code, rows()) == (204, before)
 
 
 def test_group_projects_of_a_deleted_user_are_kept(group, other, as_admin, client_of, run_jobs):
@@ -272,24 +272,24 @@ def test_group_projects_of_a_deleted_user_are_kept(group, other, as_admin, clien
 
 
 def test_a_user_who_changed_since_is_not_deleted(other, as_admin):
-    answer = as_admin.delete(f"/users/{other.id}", headers=STALE)
+    response = as_admin.delete(f"/users/{other.id}", headers=STALE)
 
-    assert (answer.status_code, answer.json) == (412, {"message": "412 Precondition Failed"})
+    assert (response.status_code, response.json) == (412, {"message": "412 Precondition Failed"})
     assert as_admin.get(f"/users/{other.id}").status_code == 200
 
 
 def test_the_only_owner_of_a_group_is_not_deleted(group, people, as_admin):
-    answer = as_admin.delete(f"/users/{people[OLIVE].id}")
+    response = as_admin.delete(f"/users/{people[OLIVE].id}")
 
     text = "User cannot be removed while is the sole-owner of a group"
-    assert (answer.status_code, answer.json) == (409, {"message": text})
+    assert (response.status_code, response.json) == (409, {"message": text})
     assert as_admin.get(f"/users/{people[OLIVE].id}").status_code == 200
 
 
 def test_a_hard_delete_of_the_only_owner_removes_the_group(project, group, people, as_admin, run_jobs):
-    answer = as_admin.delete(f"/users/{people[OLIVE].id}?hard_delete=true")
+    response = as_admin.delete(f"/users/{people[OLIVE].id}?hard_delete=true")
 
-    assert answer.status_code == 204
+    assert response.status_code == 204
     gone = [f"/groups/{group.id}", f"/projects/{project.id}"]
     assert [as_admin.get(path).status_code for path in gone] == [404, 404]
     run_jobs()

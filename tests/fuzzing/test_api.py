@@ -128,8 +128,8 @@ def note(found: Found, event: events.ScenarioFinished) -> None:
     for case_id, nodes in recorder.checks.items():
         for node in nodes:
             if node.failure_info is not None:
-                case, answer = recorder.cases[case_id].value, recorder.interactions[case_id].response
-                told = f"{case.method} {case.formatted_path} {answer and answer.content[:200]!r}: "
+                case, response = recorder.cases[case_id].value, recorder.interactions[case_id].response
+                told = f"{case.method} {case.formatted_path} {response and response.content[:200]!r}: "
                 key = (f"{case.method} {case.operation.path}", node.name)
                 if key not in RENAMED:
                     found.problems[key] = told + str(node.failure_info.failure)[:300]

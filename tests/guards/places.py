@@ -59,8 +59,8 @@ def places_of(app: Flask, client: Any, project: Project, group: Any) -> dict[str
 
     def read(address: str) -> Any:
         if address not in known:
-            answer = client.get(address)
-            known[address] = answer.json if answer.status_code == 200 and answer.is_json else None
+            response = client.get(address)
+            known[address] = response.json if response.status_code == 200 and response.is_json else None
         return known[address]
 
     found = {}
@@ -133,7 +133,7 @@ def page_addresses(app: Flask, project: Project, people: dict[str, User]) -> dic
     return found
 
 
-def refused(answer: Any, rule: str, query: str) -> list[tuple[str, str, int]]:
+def refused(response: Any, rule: str, query: str) -> list[tuple[str, str, int]]:
     """What was not answered, and should have been."""
-    fit = answer.status_code == 200 or rule in ELSEWHERE or UNFIT.search(query)
-    return [] if fit else [(rule, query, answer.status_code)]
+    fit = response.status_code == 200 or rule in ELSEWHERE or UNFIT.search(query)
+    return [] if fit else [(rule, query, response.status_code)]

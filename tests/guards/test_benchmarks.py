@@ -139,7 +139,7 @@ def test_a_steady_rate_includes_waiting_time(remote, monkeypatch):
         reply(handler)
 
     monkeypatch.setattr(rate, "CONNECTIONS", 1)
-    remote.answers["/a"] = slowly
+    remote.responses["/a"] = slowly
 
     found = percentiles([remote.url("/a")], {}, (90,), 0.1)
 
@@ -147,7 +147,7 @@ def test_a_steady_rate_includes_waiting_time(remote, monkeypatch):
 
 
 def test_a_steady_rate_stops_at_a_failed_response(remote):
-    remote.answers["/a"] = lambda handler: reply(handler, 404)
+    remote.responses["/a"] = lambda handler: reply(handler, 404)
 
     with pytest.raises(SystemExit, match="404"):
         percentiles([remote.url("/a")], {}, (90,), 0.05)

@@ -243,12 +243,12 @@ def test_responses_match_the_document(person, filled, document, operations, as_)
         names = re.findall(r"{(\w+)}", path)
         if method != "get" or not filled.keys() >= set(names):
             continue
-        answer = as_(person).get(path.format(**filled).removeprefix(PREFIX))
-        if answer.status_code >= 500:
+        response = as_(person).get(path.format(**filled).removeprefix(PREFIX))
+        if response.status_code >= 500:
             found.add(f"{path} fails")
-        if answer.status_code == 200 and answer.content_type == "application/json":
+        if response.status_code == 200 and response.content_type == "application/json":
             schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
-            found |= set(problems(document, schema, answer.json, path))
+            found |= set(problems(document, schema, response.json, path))
             read += 1
 
     assert (found, read >= (4 if person is NOBODY else 12)) == (set(), True)

@@ -131,7 +131,7 @@ def look(sent):
     def ask(get, rule, address, query=""):
         sent.clear()
         # an answer that did not change is not sent again
-        answer = get(f"{address}?{query}&run={len(judged)}")
+        response = get(f"{address}?{query}&run={len(judged)}")
         for statement, parameters in list(sent.items()):
             if statement not in judged:
                 judged[statement] = query_plans.faults(statement, parameters)
@@ -139,7 +139,7 @@ def look(sent):
                 # an index gives the order of a list; what a filter leaves of it may be sorted
                 if fault.what is not SORTED or not query or query.startswith(ORDERS):
                     found.setdefault((fault, rule, order_of(query)), (query, statement))
-        return answer
+        return response
 
     ask.judged, ask.found = judged, found
     return ask
@@ -165,14 +165,14 @@ def test_every_read_uses_an_index(app, filled, project, group, people, as_, visi
                 # filters add their conditions to those of the caller; over all there is both kinds matter
                 if not query or name is OLIVE or (name is ADA and "<" not in path):
                     # of two rows one is shown, so that they are counted too
-                    answer = look(client.get, path, address, f"{query}&per_page=1".lstrip("&"))
-                    unseen += refused(answer, path, query) if name is ADA else ()
+                    response = look(client.get, path, address, f"{query}&per_page=1".lstrip("&"))
+                    unseen += refused(response, path, query) if name is ADA else ()
     for path, address in pages.items():
         for name, visitor in visitors.items():
-            answer = look(visitor.get, path, address)
-            unseen += refused(answer, path, "") if name is ADA else ()
-            is_read = name is OLIVE and answer.mimetype == "text/html"
-            for query in filter(None, offered(address, answer.text) if is_read else ()):
+            response = look(visitor.get, path, address)
+            unseen += refused(response, path, "") if name is ADA else ()
+            is_read = name is OLIVE and response.mimetype == "text/html"
+            for query in filter(None, offered(address, response.text) if is_read else ()):
                 look(visitor.get, path, address, query)
 
     wrong = {

@@ -31,9 +31,9 @@ def statements(as_, visit, count_queries):
                 if run == 1:
                     ask(f"{address}&run=0")  # what a process keeps for a while is there from then on
                 with count_queries() as queries:
-                    answer = ask(f"{address}&run={run}")
+                    response = ask(f"{address}&run={run}")
                 found[name, rule] = [one for one in queries if not COUNTED.match(one)]
-                seen |= set() if refused(answer, rule, "") else {rule}
+                seen |= set() if refused(response, rule, "") else {rule}
         return found, {*places, *pages} - seen
 
     return sent

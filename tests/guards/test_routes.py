@@ -104,6 +104,6 @@ def test_every_list_is_paginated(app, world, as_admin):
         world()
 
     for path in paths(app, *places):
-        answer = as_admin.get(f"{path}?per_page=1")
-        assert len(answer.json) <= 1, path
-        assert answer.headers["X-Per-Page"] == "1", path
+        response = as_admin.get(f"{path}?per_page=1")
+        assert len(response.json) <= 1, path
+        assert response.headers["X-Per-Page"] == "1", path

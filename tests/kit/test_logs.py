@@ -88,10 +88,10 @@ def test_the_level_applies_to_all_loggers(lines):
 
 
 def test_malformed_headers_of_remote_servers_are_not_logged(lines, remote):
-    remote.answers["/"] = raw(b"HTTP/1.1 200 OK\r\nBad header line\r\nX-Echo: Ym9iOnB3NzdzZWNyZXQ=\r\n\r\n")
+    remote.responses["/"] = raw(b"HTTP/1.1 200 OK\r\nBad header line\r\nX-Echo: Ym9iOnB3NzdzZWNyZXQ=\r\n\r\n")
 
-    with Client(Policy(allow_local=True)).request("GET", remote.url()) as answer:
-        assert answer.status == 200
+    with Client(Policy(allow_local=True)).request("GET", remote.url()) as response:
+        assert response.status == 200
 
     assert lines() == []
 

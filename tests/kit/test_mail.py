@@ -43,16 +43,16 @@ class Postman(socketserver.StreamRequestHandler):
                 self.say("235 fine")
             elif command == "RCPT":
                 recipients.append(line.decode().split("<")[1].split(">")[0])
-                self.say(server.answers.get(recipients[-1], "250 fine"))
+                self.say(server.responses.get(recipients[-1], "250 fine"))
             elif command == "DATA":
                 self.say("354 go on")
                 body = []
                 while (line := self.rfile.readline()) != b".\r\n":
                     body.append(line)
-                answer = server.answers.get("DATA", "250 fine")
-                if answer.startswith("250"):
+                response = server.responses.get("DATA", "250 fine")
+                if response.startswith("250"):
                     server.mails.append((recipients[-1], message_from_bytes(b"".join(body), policy=policy.default)))
-                self.say(answer)
+                self.say(response)
             elif command == "QUIT":
                 self.say("221 bye")
                 return
@@ -71,7 +71,7 @@ class MailServer(socketserver.ThreadingTCPServer):
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Postman)
-        self.mails, self.logins, self.answers, self.connections = [], [], {}, 0
+        self.mails, self.logins, self.responses, self.connections = [], [], {}, 0
 
 
 @pytest.fixture
@@ -254,7 +254,7 @@ def test_writers_do_not_wait_for_the_mail_server(app, configured, monkeypatch, p
 
 
 def test_a_permanently_refused_mail_is_set_aside(configured, post_office, run_jobs):
-    post_office.answers["a@example.org"] = "550 nobody"
+    post_office.responses["a@example.org"] = "550 nobody"
     send("a@example.org", "b@example.org")
 
     run_jobs()
@@ -266,7 +266,7 @@ def test_a_permanently_refused_mail_is_set_aside(configured, post_office, run_jo
 
 
 def test_a_mail_with_refused_content_is_set_aside(configured, post_office, run_jobs):
-    post_office.answers["DATA"] = "554 no"
+    post_office.responses["DATA"] = "554 no"
     send("a@example.org")
 
     run_jobs()
@@ -332,7 +332,7 @@ def test_a_mail_that_cannot_be_built_is_set_aside(configured, monkeypatch, post_
 
 
 def test_a_mail_is_retried_when_the_server_closes_the_connection(configured, post_office, run_jobs):
-    post_office.answers["a@example.org"] = "421 too busy"
+    post_office.responses["a@example.org"] = "421 too busy"
     send("a@example.org", "b@example.org")
 
     run_jobs()
@@ -342,13 +342,13 @@ def test_a_mail_is_retried_when_the_server_closes_the_connection(configured, pos
 
 @pytest.mark.parametrize("step", ["a@example.org", "DATA"])
 def test_a_deferred_mail_is_retried_later(step, configured, later, post_office, run_jobs):
-    post_office.answers[step] = "451 come back"
+    post_office.responses[step] = "451 come back"
     send("a@example.org")
 
     run_jobs()
     assert (waiting(), post_office.mails) == (["a@example.org"], [])
 
-    del post_office.answers[step]
+    del post_office.responses[step]
     run_jobs()
     assert post_office.mails == []
 
@@ -358,7 +358,7 @@ def test_a_deferred_mail_is_retried_later(step, configured, later, post_office, 
 
 
 def test_a_mail_that_is_never_accepted_is_set_aside(configured, later, post_office, run_jobs):
-    post_office.answers["a@example.org"] = "451 come back"
+    post_office.responses["a@example.org"] = "451 come back"
     send("a@example.org")
 
     for _ in range(mail.MAX_ATTEMPTS):
@@ -370,7 +370,7 @@ def test_a_mail_that_is_never_accepted_is_set_aside(configured, later, post_offi
 
 def test_deferred_mails_do_not_block_others(configured, post_office, run_jobs):
     for number in range(mail.BATCH_SIZE + 1):
-        post_office.answers[f"a{number}@example.org"] = "451 come back"
+        post_office.responses[f"a{number}@example.org"] = "451 come back"
         send(f"a{number}@example.org")
     run_jobs()
 
@@ -382,7 +382,7 @@ def test_deferred_mails_do_not_block_others(configured, post_office, run_jobs):
 
 
 def test_mails_set_aside_are_removed_later(configured, later, post_office, run_jobs):
-    post_office.answers["DATA"] = "554 no"
+    post_office.responses["DATA"] = "554 no"
     send("a@example.org")
     run_jobs()
     assert len(set_aside()) == 1
@@ -395,7 +395,7 @@ def test_mails_set_aside_are_removed_later(configured, later, post_office, run_j
 
 
 def test_mails_for_later_do_not_block_others(configured, post_office, run_jobs):
-    post_office.answers["a@example.org"] = "451 come back"
+    post_office.responses["a@example.org"] = "451 come back"
     send("a@example.org", "b@example.org")
 
     run_jobs()

@@ -58,12 +58,12 @@ print(metrics.text({"default": (3, 1.5)}, {("a.job", "done"): 5}).decode())
 @pytest.mark.parametrize(("shared", "total"), [(True, 6), (False, 2)])
 def test_metrics_of_several_processes_are_summed(shared, total, tmp_path):
     environment = {"PROMETHEUS_MULTIPROC_DIR": str(tmp_path)} if shared else {}
-    answers = [
+    responses = [
         subprocess.run([sys.executable, "-c", PROCESS], env=environment, capture_output=True, check=True).stdout
         for _ in range(3)
     ]
 
-    last = samples(answers[-1])
+    last = samples(responses[-1])
     labels = (("method", "GET"), ("route", "/counted"), ("status", "200"))
     assert last["project_service_requests_total", labels] == total
     assert last["project_service_request_seconds_count", (("route", "/counted"),)] == total

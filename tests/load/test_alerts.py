@@ -35,11 +35,11 @@ def endpoint(database, tmp_path):
     running = Service(tmp_path / "service", PROJECT_SERVICE_DATABASE_URL=database)
     running.start()
     try:
-        answer = requests.post(
+        response = requests.post(
             f"{running.url}/api/v4/projects", {"name": "shop"}, headers={"PRIVATE-TOKEN": TOKEN}, timeout=30
         )
         maintainer = Maintainer(running)
-        yield maintainer.add_integration(answer.json()["path_with_namespace"], type="http", name="Burst")
+        yield maintainer.add_integration(response.json()["path_with_namespace"], type="http", name="Burst")
         maintainer.close()
     finally:
         running.stop()
@@ -60,10 +60,10 @@ class Sender:
             began = time.perf_counter()
             body = json.dumps({"title": f"Alert {fingerprint}", "fingerprint": fingerprint})
             connection.request("POST", self.address.path, body, self.headers)
-            answer = connection.getresponse()
-            answer.read()
+            response = connection.getresponse()
+            response.read()
             self.seconds.append(time.perf_counter() - began)
-            self.statuses.append(answer.status)
+            self.statuses.append(response.status)
         connection.close()
 
 

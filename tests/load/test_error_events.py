@@ -67,9 +67,9 @@ def send(netloc, path, count, statuses, stops_at_failure=False):
     for number in range(count):
         try:
             connection.request("POST", path, event(number), {"Content-Type": "application/x-sentry-envelope"})
-            answer = connection.getresponse()
-            answer.read()
-            found.append(answer.status)
+            response = connection.getresponse()
+            response.read()
+            found.append(response.status)
         except (OSError, http.client.HTTPException):
             found.append(0)
             if stops_at_failure:

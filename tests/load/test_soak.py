@@ -70,10 +70,10 @@ class Load:
 
         def send(method, address, **options):
             began = time.perf_counter()
-            answer = session.request(method, f"{self.service.url}{address}", timeout=120, **options)
+            response = session.request(method, f"{self.service.url}{address}", timeout=120, **options)
             self.seconds.append(time.perf_counter() - began)
-            self.statuses[answer.status_code // 100] += 1
-            return answer
+            self.statuses[response.status_code // 100] += 1
+            return response
 
         for count in itertools.count():
             if self.stop.is_set():

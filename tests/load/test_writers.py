@@ -27,20 +27,20 @@ def test_fifty_concurrent_writers_are_all_served(seconds, project, as_, people, 
     path, until = f"/projects/{project.id}/variables", time.monotonic() + seconds
 
     def write() -> list[tuple[int, float]]:
-        answers = []
+        responses = []
         while time.monotonic() < until:
             with lock:
                 key = f"KEY_{next(numbers)}"
             began = time.perf_counter()
-            answer = client.browser.post(f"/api/v4{path}", json={"key": key, "value": "x"}, headers=headers)
-            answers.append((answer.status_code, time.perf_counter() - began))
-        return answers
+            response = client.browser.post(f"/api/v4{path}", json={"key": key, "value": "x"}, headers=headers)
+            responses.append((response.status_code, time.perf_counter() - began))
+        return responses
 
     headers = {"PRIVATE-TOKEN": client.token}
     with ThreadPoolExecutor(WRITERS) as pool:
-        answers = [answer for each in [pool.submit(write) for _ in range(WRITERS)] for answer in each.result()]
+        responses = [response for each in [pool.submit(write) for _ in range(WRITERS)] for response in each.result()]
 
-    statuses, waited = [status for status, _ in answers], sorted(seconds for _, seconds in answers)
+    statuses, waited = [status for status, _ in responses], sorted(seconds for _, seconds in responses)
     with capsys.disabled():
         half, most = waited[len(waited) // 2], waited[len(waited) * 99 // 100]
         figures = f"p50 {half * 1000:.0f} ms, p99 {most * 1000:.0f} ms"

@@ -145,8 +145,8 @@ class Writer:
                     return
                 with storage().write(f"busy/{number}") as file:
                     file.write(b"x" * 1000)
-                answer = self.client.post(BUSY, json={"key": f"KEY_{number}", "value": "v"})
-                assert answer.status_code == 201
+                response = self.client.post(BUSY, json={"key": f"KEY_{number}", "value": "v"})
+                assert response.status_code == 201
                 self.written = number + 1
 
     def __enter__(self):

@@ -143,7 +143,7 @@ def post(target: str, length: int) -> bytes:
     return f"POST {target} HTTP/1.1\r\nHost: here\r\nContent-Length: {length}\r\n\r\n".encode()
 
 
-def answers(connection: socket.socket, number: int = 1) -> list[tuple[int, dict[str, object]]]:
+def responses(connection: socket.socket, number: int = 1) -> list[tuple[int, dict[str, object]]]:
     """The next answers on the connection."""
     found = []
     reader = connection.makefile("rb")
@@ -211,7 +211,7 @@ def test_slow_and_idle_connections_do_not_delay_a_list(
 def test_a_stalling_client_gets_408(impatient: Server, clients: Clients, sent: bytes) -> None:
     stalled = clients(impatient, sent)
 
-    assert answers(stalled) == [(408, TOO_SLOW)]
+    assert responses(stalled) == [(408, TOO_SLOW)]
     assert stalled.recv(1) == b""
 
 
@@ -221,7 +221,7 @@ def test_request_headers_have_a_time_limit(impatient: Server, clients: Clients) 
     trickling = threading.Thread(target=trickle, args=([client], stop, 0.05), daemon=True)
     trickling.start()
 
-    assert answers(client) == [(408, TOO_SLOW)]
+    assert responses(client) == [(408, TOO_SLOW)]
     stop.set()
     trickling.join()
 
@@ -238,7 +238,7 @@ def test_a_slow_body_above_the_minimum_rate_is_accepted(impatient: Server, clien
                 time.sleep(0.1)
                 moments.append(time.monotonic())
                 client.sendall(bytes(10_000))
-        [(status, told)] = answers(client)
+        [(status, told)] = responses(client)
         if status == 200 or all(later - earlier < 0.2 for earlier, later in pairwise(moments)):
             break  # else it was us who did not keep the pace, on a machine that does other work too
 
@@ -306,7 +306,7 @@ def test_a_large_body_is_spooled_to_the_configured_directory(server: Server, cli
 
     assert soon(lambda: any(name.startswith(str(server.uploads.parent)) for name in files()))
     client.sendall(bytes(500_000))
-    assert answers(client)[0][1]["read"] == 1_000_000
+    assert responses(client)[0][1]["read"] == 1_000_000
 
 
 def test_bodies_of_any_size_are_read_completely(server: Server, clients: Clients) -> None:
@@ -314,7 +314,7 @@ def test_bodies_of_any_size_are_read_completely(server: Server, clients: Clients
 
     client.sendall(bytes(30_000_000))
 
-    assert answers(client)[0][1]["read"] == 30_000_000
+    assert responses(client)[0][1]["read"] == 30_000_000
 
 
 @pytest.mark.parametrize(
@@ -360,21 +360,21 @@ def test_clients_of_refused_bodies_receive_the_response(server: Server, clients:
 
     client.sendall(bytes(30_000_000))
 
-    assert answers(client)[0][0] == 401
+    assert responses(client)[0][0] == 401
     client.sendall(b"GET /next HTTP/1.1\r\nHost: here\r\n\r\n")
-    assert answers(client)[0][1]["raw"] == "/next"
+    assert responses(client)[0][1]["raw"] == "/next"
 
 
 def test_a_refused_small_body_keeps_the_connection(server: Server, clients: Clients) -> None:
     client = clients(server, (post("/refuse", 1000) + bytes(1000)) * 2)
 
-    assert [status for status, _ in answers(client, 2)] == [401, 401]
+    assert [status for status, _ in responses(client, 2)] == [401, 401]
 
 
 def test_a_body_can_be_read_twice(server: Server, clients: Clients) -> None:
     client = clients(server, (post("/again", 1000) + bytes(1000)) * 2)
 
-    assert [(status, told["read"]) for status, told in answers(client, 2)] == [(200, 1000)] * 2
+    assert [(status, told["read"]) for status, told in responses(client, 2)] == [(200, 1000)] * 2
 
 
 def test_an_incomplete_body_is_not_processed(server: Server, clients: Clients) -> None:
@@ -396,11 +396,11 @@ def test_concurrent_bodies_of_one_address_are_limited(
     for number in range(100):  # until the worker that takes the next connection has 3, however the two share them
         clients(server, sent_by(f"2001:db8::{number:x}", size))
         time.sleep(0.02)
-        statuses[answers(clients(server, sent_by("2001:db8::f:1", 1) + b"x"))[0][0]] += 1
+        statuses[responses(clients(server, sent_by("2001:db8::f:1", 1) + b"x"))[0][0]] += 1
         if statuses[429]:
             break
     others = Counter(
-        answers(clients(server, sent_by(address, 1) + b"x"))[0][0]
+        responses(clients(server, sent_by(address, 1) + b"x"))[0][0]
         for address in ("2001:db8:0:1::1", "192.0.2.1", "127.0.0.1")
         for _ in range(4)
     )
@@ -413,7 +413,7 @@ def test_concurrent_bodies_of_one_address_are_limited(
 def test_headers_with_underscores_do_not_replace_hyphens(server: Server, clients: Clients) -> None:
     sent = b"GET / HTTP/1.1\r\nHost: here\r\nX_Forwarded_For: 192.0.2.1\r\nX-Forwarded_For: 192.0.2.2\r\n\r\n"
 
-    assert answers(clients(server, sent))[0][1]["forwarded"] is None
+    assert responses(clients(server, sent))[0][1]["forwarded"] is None
 
 
 def test_the_request_target_is_passed_unchanged(server: Server) -> None:
@@ -429,13 +429,13 @@ def test_request_targets_are_limited_to_eight_kilobytes(server: Server, clients:
 def test_forwarded_headers_are_left_to_the_application(server: Server, clients: Clients) -> None:
     client = clients(server, b"GET / HTTP/1.1\r\nHost: here\r\nX-Forwarded-Proto: https\r\n\r\n")
 
-    assert answers(client)[0][1]["scheme"] == "http"
+    assert responses(client)[0][1]["scheme"] == "http"
 
 
 def test_pipelined_requests_are_answered_in_order(server: Server, clients: Clients) -> None:
     client = clients(server, b"GET /1 HTTP/1.1\r\nHost: here\r\n\r\n" + post("/2", 5) + b"12345" + post("/3", 0))
 
-    assert [(body["raw"], body["read"]) for _, body in answers(client, 3)] == [("/1", 0), ("/2", 5), ("/3", 0)]
+    assert [(body["raw"], body["read"]) for _, body in responses(client, 3)] == [("/1", 0), ("/2", 5), ("/3", 0)]
 
 
 def test_chunked_bodies_are_read_completely(server: Server, clients: Clients) -> None:
@@ -443,7 +443,7 @@ def test_chunked_bodies_are_read_completely(server: Server, clients: Clients) ->
     time.sleep(0.1)
     client.sendall(b"5\r\n12345\r\n3\r\n678\r\n0\r\n\r\nGET /2 HTTP/1.1\r\nHost: here\r\n\r\n")
 
-    assert [(body["raw"], body["read"]) for _, body in answers(client, 2)] == [("/1", 8), ("/2", 0)]
+    assert [(body["raw"], body["read"]) for _, body in responses(client, 2)] == [("/1", 8), ("/2", 0)]
 
 
 def test_expect_100_continue_is_answered(server: Server, clients: Clients) -> None:
@@ -451,7 +451,7 @@ def test_expect_100_continue_is_answered(server: Server, clients: Clients) -> No
 
     assert client.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
     client.sendall(b"12345")
-    assert answers(client)[0][1]["read"] == 5
+    assert responses(client)[0][1]["read"] == 5
 
 
 def seconds_of_a_stop(directory: Path) -> float:
@@ -462,7 +462,7 @@ def seconds_of_a_stop(directory: Path) -> float:
         assert soon(lambda: server.has_noted("begun"))
         server.process.send_signal(signal.SIGTERM)
 
-        assert answers(client)[0][0] == 200
+        assert responses(client)[0][0] == 200
         began = time.monotonic()
         assert server.process.wait(timeout=60) == 0
         return time.monotonic() - began
@@ -475,7 +475,7 @@ def test_a_stop_lets_running_requests_end(tmp_path: Path) -> None:
 def distribution(server: Server, clients: Clients, count: int = 8) -> Counter[object]:
     """How many of some connections, opened at once and kept, each worker has."""
     kept = [clients(server, b"GET / HTTP/1.1\r\nHost: here\r\n\r\n") for _ in range(count)]
-    return Counter(answers(one)[0][1]["pid"] for one in kept)
+    return Counter(responses(one)[0][1]["pid"] for one in kept)
 
 
 def both_workers(server: Server) -> set[object]:

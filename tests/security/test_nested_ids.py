@@ -108,10 +108,10 @@ def test_nested_ids_of_other_projects_are_refused_by_the_api(app, far, theirs, m
             for value in values:
                 address = filled(path, mine, part, value)
                 body = body_of(document, method, path)
-                answer = client.open(method, address, **(sent(body) if body else {}))
+                response = client.open(method, address, **(sent(body) if body else {}))
                 tried += 1
-                if answer.status_code < 400 and answer.json not in ([], None):
-                    reached[method, path, value] = answer.text[:200]
+                if response.status_code < 400 and response.json not in ([], None):
+                    reached[method, path, value] = response.text[:200]
 
     assert reached == {}
     assert {name for name, rows in state().items() if rows != before[name]} == set()
@@ -137,10 +137,10 @@ def test_nested_ids_of_other_projects_are_refused_on_pages(app, far, theirs, pro
             for part in nested(rule.rule):
                 for value in values:
                     address = filled(rule.rule, mine, part, value)
-                    answer = visitor.open(method, address, data={"csrf_token": token} if method == "POST" else None)
+                    response = visitor.open(method, address, data={"csrf_token": token} if method == "POST" else None)
                     tried += 1
-                    if answer.status_code < 400:
-                        reached[method, rule.rule, value] = answer.status_code
+                    if response.status_code < 400:
+                        reached[method, rule.rule, value] = response.status_code
 
     assert reached == {}
     assert {name for name, rows in state().items() if rows != before[name]} == set()

@@ -31,8 +31,8 @@ def known_by_name(app, monkeypatch):
     monkeypatch.setitem(app.config, "EXTERNAL_URL", "https://projects.example.org")
 
 
-def speaks_of_it(answer):
-    return EVIL.encode() in answer.data or EVIL in str(answer.headers)
+def speaks_of_it(response):
+    return EVIL.encode() in response.data or EVIL in str(response.headers)
 
 
 def test_no_response_contains_a_forged_host(app, filled, known_by_name):
@@ -117,10 +117,10 @@ def test_undeclared_fields_change_nothing(app, filled, document, project, group,
         address = re.sub(r"<(?:\w+:)?(\w+)>", lambda part: str(known.get(part[1], 1)), path)
         for value in (MARK, NUMBER):
             body = dict.fromkeys(names, value) | body_of(document, method, path)
-            answer = filled.open(method, address, **sent(body))
-            if answer.status_code >= 500:
-                failed[method, path] = answer.text
-            if answer.status_code < 300:
+            response = filled.open(method, address, **sent(body))
+            if response.status_code >= 500:
+                failed[method, path] = response.text
+            if response.status_code < 300:
                 taken.add((method, path))
                 stored |= {(method, path): found} if (found := traces()) else {}
                 put_back()
@@ -148,9 +148,9 @@ def test_undeclared_fields_change_nothing(app, filled, document, project, group,
 def test_an_expanding_body_is_refused_quickly(body, statuses, filled, project):
     began = time.process_time()
 
-    answer = filled.post(f"/projects/{project.id}/variables", data=body, content_type="application/json")
+    response = filled.post(f"/projects/{project.id}/variables", data=body, content_type="application/json")
 
-    assert (answer.status_code in statuses, answer.status_code) == (True, answer.status_code)
+    assert (response.status_code in statuses, response.status_code) == (True, response.status_code)
     assert time.process_time() - began < SECONDS
 
 
@@ -174,7 +174,7 @@ def test_an_expanding_form_is_refused_quickly(place, body, filled, project):
         body = body[:8000]  # the web server takes no longer ones
     began = time.process_time()
 
-    answer = (
+    response = (
         filled.get(f"/projects/{project.id}/variables?{body}")
         if place == "query"
         else filled.post(
@@ -182,7 +182,7 @@ def test_an_expanding_form_is_refused_quickly(place, body, filled, project):
         )
     )
 
-    assert answer.status_code < 500
+    assert response.status_code < 500
     assert time.process_time() - began < SECONDS
 
 
@@ -191,18 +191,20 @@ def test_a_multipart_body_of_many_parts_is_refused_quickly(filled, project):
     body = b"".join(part % number for number in range(50_000)) + b"--x--\r\n"
     began = time.process_time()
 
-    answer = filled.post(f"/projects/{project.id}/variables", data=body, content_type="multipart/form-data; boundary=x")
+    response = filled.post(
+        f"/projects/{project.id}/variables", data=body, content_type="multipart/form-data; boundary=x"
+    )
 
-    assert 400 <= answer.status_code < 500
+    assert 400 <= response.status_code < 500
     assert time.process_time() - began < SECONDS
 
 
 def test_the_host_header_is_used_only_without_a_configured_url(tmp_path):
     app = make_app("sqlite", tmp_path, EXTERNAL_URL="https://projects.example.org")
 
-    answer = app.test_client().get("/", headers={"Host": EVIL})
+    response = app.test_client().get("/", headers={"Host": EVIL})
 
-    assert EVIL not in answer.headers["Location"]
+    assert EVIL not in response.headers["Location"]
 
 
 ODD = (None, "", [None], [], {}, "x" * 300, -1, 2**63 - 1, {"a": None}, False)
@@ -223,11 +225,11 @@ def test_unusual_parameter_values_cause_no_internal_error(
         for name in declared(document, method, path):
             for value in [ODD[tried % len(ODD)]] if in_turn else ODD:
                 body = body_of(document, method, path) | {name: value}
-                answer = filled.open(method, address, **sent(body))
+                response = filled.open(method, address, **sent(body))
                 tried += 1
-                if answer.status_code >= 500:
+                if response.status_code >= 500:
                     failed[method, path, name] = value
-                if answer.status_code < 300:
+                if response.status_code < 300:
                     put_back()
 
     assert (failed, tried > 150) == ({}, True)

@@ -75,7 +75,7 @@ GROUP = {
     Ability.CREATE_PROJECT: (Role.DEVELOPER,) * 2,
 }
 IN_PROJECT = {ADA: ADMIN, SAM: SIGNED_IN, NOBODY: ANYBODY, **ROLES}
-# the members of the project see the group above it, and have no role there
+# members of the project see its group, but have no role in it
 IN_GROUP = dict.fromkeys(PEOPLE, SEES) | {ADA: ADMIN, OLIVE: Role.OWNER, SAM: SIGNED_IN, NOBODY: ANYBODY}
 
 
@@ -116,13 +116,13 @@ def test_every_route_admits_the_roles_of_the_table(public, app, filled, as_, put
         for person, client in clients.items():
             refusal = expected(view, person, public)
             for address in concrete(path, read, project, group):
-                answer = client.open(method, address, **(sent(body) if body else {}))
-                if method != "GET" and answer.status_code < 400:
+                response = client.open(method, address, **(sent(body) if body else {}))
+                if method != "GET" and response.status_code < 400:
                     put_back()
-                if is_right(answer, refusal, person, view):
+                if is_right(response, refusal, person, view):
                     wrong.pop((person, method, path), None)
                     break
-                wrong[person, method, path] = (answer.status_code, answer.text[:80], refusal)
+                wrong[person, method, path] = (response.status_code, response.text[:80], refusal)
             let_in += refusal is None
 
     assert (wrong, let_in > 200) == ({}, True)
@@ -141,15 +141,15 @@ def concrete(path, read, project, group):
     ]
 
 
-def is_right(answer, refusal, person, view):
+def is_right(response, refusal, person, view):
     """Whether a caller was refused in the right way, or admitted.
 
     An admitted caller may still be refused by a rule about the thing itself, but not an administrator. The access
     token of another user is answered with 401, as the reference has it.
     """
     if refusal is not None:
-        return answer.status_code == refusal
+        return response.status_code == refusal
     refusals = {401, 403} if view.ability is Ability.SIGNED_IN else {403}
-    return answer.status_code < 500 and (
-        answer.status_code not in (401, 403) or (person is not ADA and answer.status_code in refusals)
+    return response.status_code < 500 and (
+        response.status_code not in (401, 403) or (person is not ADA and response.status_code in refusals)
     )

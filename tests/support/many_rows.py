@@ -1,4 +1,4 @@
-"""Many rows: a world that has become large, and one in which every row leads somewhere else."""
+"""Many rows: copies of all rows, and rows with distinct references."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def growing() -> list[Table]:
 
 
 def multiply(copies: int) -> None:
-    """Put copies of the whole world beside it: of each row so many more, with the same things around them."""
+    """Insert copies of all rows, with their references."""
     with unit_of_work():
         for table in growing():
             db.session.execute(_copying(table, copies))

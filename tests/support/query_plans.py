@@ -1,4 +1,4 @@
-"""How the databases carry statements out: which tables are read from end to end, and which pages are sorted first.
+"""Query plans of both databases: full table scans and sorts.
 
 What counts is whether an index *can* serve. PostgreSQL is therefore told to avoid whatever works without one, which it
 prefers for few rows; what it does all the same, it does for want of an index. SQLite knows no statistics here, as in

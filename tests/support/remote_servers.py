@@ -1,4 +1,4 @@
-"""A server that is not ours: a real one on the loopback address, which answers as a test says."""
+"""A remote server for tests: a real one on the loopback address."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class Received:
 
 @dataclass
 class RemoteServer:
-    """A real server on the loopback address that answers each path as the test says and keeps what it was sent."""
+    """A real server on the loopback address with a response per path; it records the requests."""
 
     port: int = 0
-    answers: dict[str, Callable[[BaseHTTPRequestHandler], None]] = field(default_factory=dict)
+    responses: dict[str, Callable[[BaseHTTPRequestHandler], None]] = field(default_factory=dict)
     received: list[Received] = field(default_factory=list)
 
     def url(self, path: str = "/", host: str = "127.0.0.1", scheme: str = "http") -> str:
         return f"{scheme}://{host}:{self.port}{path}"
 
     def redirects(self, path: str, location: str, status: int = 302) -> None:
-        self.answers[path] = lambda handler: reply(handler, status, location=location)
+        self.responses[path] = lambda handler: reply(handler, status, location=location)
 
 
 def reply(handler: BaseHTTPRequestHandler, status: int = 200, body: bytes = b"hello", **headers: str) -> None:
@@ -44,16 +44,16 @@ def reply(handler: BaseHTTPRequestHandler, status: int = 200, body: bytes = b"he
 
 
 def raw(*pieces: bytes, pause: float = 0.0) -> Callable[[BaseHTTPRequestHandler], None]:
-    """Answer with exactly these bytes, with a pause before each piece."""
+    """Answer with exactly these bytes, with a pause before each chunk."""
 
-    def answer(handler: BaseHTTPRequestHandler) -> None:
+    def respond(handler: BaseHTTPRequestHandler) -> None:
         handler.close_connection = True
         for piece in pieces:
             time.sleep(pause)
             handler.wfile.write(piece)
             handler.wfile.flush()
 
-    return answer
+    return respond
 
 
 def body_of(handler: BaseHTTPRequestHandler) -> bytes:
@@ -74,22 +74,22 @@ def serving(tls: ssl.SSLContext | None = None) -> Iterator[RemoteServer]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
-        def answer(self) -> None:
+        def respond(self) -> None:
             remote.received.append(Received(self.requestline, dict(self.headers), body_of(self)))
             path = self.path.partition("?")[0]
             try:
-                remote.answers.get(path, reply)(self)
+                remote.responses.get(path, reply)(self)
             except ConnectionError:
                 self.close_connection = True
 
-        do_GET = do_HEAD = do_POST = do_PUT = answer
+        do_GET = do_HEAD = do_POST = do_PUT = respond
 
         def log_message(self, format: str, *args: object) -> None:
             pass
 
     class Server(ThreadingHTTPServer):
         def handle_error(self, request: object, client_address: object) -> None:
-            pass  # a client that goes away is what many of these tests are about
+            pass  # many of these tests disconnect
 
     server = Server(("127.0.0.1", 0), Handler)
     if tls is not None:

@@ -1,7 +1,7 @@
-"""What the live route table offers, with addresses of things that are really there.
+"""Paths of existing rows for every rule of the live route table.
 
-A part of a path is found in the list that stands in front of it: for ``/projects/<project>/issues/<iid>`` the lists
-``/projects`` and ``/projects/1/issues`` are read. Nobody has to register a new route anywhere to have it looked at.
+A placeholder is filled from the list before it: for ``/projects/<project>/issues/<iid>`` the lists
+``/projects`` and ``/projects/1/issues`` are read. New routes are included without registration.
 """
 
 from __future__ import annotations
@@ -80,19 +80,19 @@ def _values(address: str, part: str, read: Read) -> Iterator[Any]:
 
 def survey(app: Flask, client: Any) -> dict[str, tuple[int, Any]]:
     """Status and JSON of every address that can be read, as this client reads it."""
-    answers: dict[str, tuple[int, Any]] = {}
+    responses: dict[str, tuple[int, Any]] = {}
 
     def read(address: str) -> Any:
-        if address not in answers:
-            answer = client.get(address)
-            answers[address] = answer.status_code, answer.json if answer.is_json else answer.data
-        status, found = answers[address]
+        if address not in responses:
+            response = client.get(address)
+            responses[address] = response.status_code, response.json if response.is_json else response.data
+        status, found = responses[address]
         return found if status == 200 else None
 
     for _method, path, _rule in api_rules(app, "GET"):
         for address in addresses(path, read):
             read(address)
-    return answers
+    return responses
 
 
 # what a filter is asked for where its kind does not tell

@@ -1,7 +1,7 @@
-"""The people and things that tests begin with.
+"""Users, projects and rows that tests start with.
 
-The people are always the same: ada administers, olive owns, max maintains, dev develops, rita reports, gus is a guest,
-sam a stranger. Nobody has no account.
+The users are always the same: ada is an administrator, olive owner, max maintainer, dev developer, rita reporter, gus
+guest, and sam has no role. ``NOBODY`` is an anonymous caller.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def make_user(username: str | None = None, **fields: Any) -> User:
 
 
 def make_people() -> dict[str, User]:
-    """Everybody, stored at once: most tests begin with them."""
+    """Store all users at once: most tests need them."""
     people = [
         User(
             username=name,
@@ -95,7 +95,7 @@ def make_people() -> dict[str, User]:
 
 
 def make_token(user: User, *scopes: str, **fields: Any) -> str:
-    """Store a token; the text that a client sends."""
+    """Store a token; return its text."""
     text = f"token-{user.username}-{next(_numbers)}"
     fields = {"name": "test", "last_used_at": clock.now()} | fields
     token = PersonalAccessToken(user_id=user.id, digest=digest_of(text), scopes=list(scopes or ("api",)), **fields)
@@ -113,7 +113,7 @@ def make_bot_token(place: Project | Group, role: Role = Role.DEVELOPER, **fields
 
 
 def make_group(path: str | None = None, parent: Namespace | None = None, **fields: Any) -> Group:
-    """Store a group nobody belongs to; private unless said otherwise."""
+    """Store a group without members; private by default."""
     path = path or f"group{next(_numbers)}"
     visibility = Visibility.of(fields.pop("visibility", "private"))
     parent = None if parent is None else db.session.get_one(Namespace, parent.id)
@@ -124,7 +124,7 @@ def make_group(path: str | None = None, parent: Namespace | None = None, **field
 
 
 def make_project(path: str | None = None, namespace: Namespace | User | None = None, **fields: Any) -> Project:
-    """Store a project nobody belongs to, in a group of its own by default; private unless said otherwise."""
+    """Store a project without members, by default private and in a new group."""
     path = path or f"project{next(_numbers)}"
     place = namespace_of(namespace) if isinstance(namespace, User) else namespace or make_group()
     place = db.session.get_one(Namespace, place.id)
@@ -151,7 +151,7 @@ def add_member(
 
 
 def share(place: Project | Namespace, group: Group, role: Role) -> Share:
-    """Share a place with a group."""
+    """Share a project or group with a group."""
     made = Share(group_id=group.id, access_level=role)
     if isinstance(place, Project):
         made.project_id = place.id
@@ -163,7 +163,7 @@ def share(place: Project | Namespace, group: Group, role: Role) -> Share:
 
 
 def reload(row: Any) -> Any:
-    """The row as the database has it now, or ``None``."""
+    """Return the current row of the database, or ``None``."""
     identity = row.id
     db.session.expire_all()
     return db.session.get(type(row), identity)
@@ -221,9 +221,9 @@ def _stored(row: Any) -> Any:
 
 
 def fill_lists(project: Project, group: Group, people: dict[str, User], client: Any, mark: str = "") -> None:
-    """Have a client of an administrator put something into every list of a project, a group and the account of a user.
+    """Create a row in every list of a project, a group and a user, with a client of an administrator.
 
-    What has a name has ``mark`` in it.
+    Names contain ``mark``.
     """
     sub, tool = make_group(f"tools{mark}", group), make_project(f"saw{mark}", group)
     for place in (f"/projects/{project.id}", f"/groups/{group.id}"):  # first: their bots cannot be removed as members
@@ -249,10 +249,10 @@ def fill_lists(project: Project, group: Group, people: dict[str, User], client: 
         ("POST", f"/features/a_flag{mark}", {"value": "50"}),
         ("PUT", "/application/settings", {"max_import_size": 50}),
     ):
-        answer = client.open(method, address, json=fields)
-        assert answer.status_code < 300, (method, address, answer.text)
+        response = client.open(method, address, json=fields)
+        assert response.status_code < 300, (method, address, response.text)
         if address.endswith("/issues"):
-            client.post(f"{address}/{answer.json['iid']}/notes", json={"body": "Still is"})
+            client.post(f"{address}/{response.json['iid']}/notes", json={"body": "Still is"})
     security_reports.ingest(client, project, security_reports.bill(f"till{mark}"), "")
     security_reports.ingest(client, project, security_reports.report(security_reports.vulnerability()))
     make_error(project, f"The till is stuck {mark}")

@@ -1,4 +1,4 @@
-"""What tests of vulnerability findings begin with: reports, as scanners write them, and how they are sent."""
+"""Reports of scanners for tests of vulnerability findings, and their upload."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ def send(client: Any, project: Any, report: Any, report_type: str = "sast", **fi
 
 
 def ingest(client: Any, project: Any, report: Any, report_type: str = "sast", **fields: Any) -> int:
-    """Send a report that is taken; the id of its pipeline."""
-    answer = send(client, project, report, report_type, **fields)
-    assert answer.status_code == 201, answer.json
-    return int(answer.json["pipeline_id"])
+    """Send a valid report; return the id of its pipeline."""
+    response = send(client, project, report, report_type, **fields)
+    assert response.status_code == 201, response.json
+    return int(response.json["pipeline_id"])
 
 
 def ingest_report(project: Any, report: Any, report_type: str = "sast", **fields: Any) -> int:

@@ -49,7 +49,7 @@ def example(name: str) -> dict[str, Any]:
 
 
 def track_errors(project: Project, **settings: Any) -> ClientKey:
-    """Let this server track the errors of a project; its first key."""
+    """Enable the integrated backend of a project; return its first key."""
     with unit_of_work():
         setting = ErrorTrackingSetting(project_id=project.id, enabled=True, integrated=True, **settings)
         db.session.add(setting)
@@ -88,16 +88,16 @@ class Sender:
         return self.post(f"{self._mine(request['path'])}?{query}", body, headers)
 
     def replay_all(self, name: str) -> list[TestResponse]:
-        """Send all requests of a file, a second apart: some were sent later after their event than others."""
-        answers = []
+        """Send all requests of a file, a second apart: their delays after the events differ."""
+        responses = []
         for request in recorded(name):
             self.moment = max(clock.now(), self.moment + dt.timedelta(seconds=1))
             with mock.patch.object(clock, "now", return_value=self.moment):
-                answers.append(self.replay(request))
-        return answers
+                responses.append(self.replay(request))
+        return responses
 
     def post(self, path: str, body: bytes, headers: dict[str, str] | None = None) -> TestResponse:
-        """Send a body as it is; chunked where the headers say so."""
+        """Send a body unchanged; chunked where the headers say so."""
         db.session.remove()  # the test's own transaction, which may lock the database
         headers = dict(headers or {})
         options: dict[str, Any] = {"content_type": headers.pop("content-type", None)}

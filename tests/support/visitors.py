@@ -45,7 +45,7 @@ CSRF = re.compile(r'name="csrf_token"[^>]* value="([^"]+)"')
 
 
 class Visitor:
-    """A user with a browser."""
+    """A browser session of a user."""
 
     def __init__(self, app: Flask) -> None:
         self.cookies: FlaskClient = app.test_client()
@@ -66,20 +66,20 @@ class Visitor:
         return self.open("POST", address, data={"csrf_token": self.csrf_token(), **fields})
 
     def csrf_token(self) -> str:
-        """The token of this browser's session, from a page that everybody has."""
+        """Return the CSRF token of this session, from a page that every user may open."""
         text = self.get("/users/sign_in", follow_redirects=True).text
         return html.unescape(CSRF.search(text).group(1))  # type: ignore[union-attr]  # every page has a form
 
 
 @pytest.fixture
 def visitor(app: Flask) -> Visitor:
-    """A user who is not signed in."""
+    """An anonymous visitor."""
     return Visitor(app)
 
 
 @pytest.fixture
 def visit(app: Flask, people: dict[str, User]) -> Callable[[str | None], Visitor]:
-    """Makes one of the people sit at a browser, signed in: ``visit(MAX)``."""
+    """Returns a browser session of a signed-in user: ``visit(MAX)``."""
 
     def begin(name: str | None) -> Visitor:
         made = Visitor(app)
@@ -114,7 +114,7 @@ def variable(project: Project) -> Variable:
 
 @pytest.fixture
 def hidden_variable(project: Project) -> Variable:
-    """A variable whose value nobody may read again."""
+    """A hidden variable."""
     return store(Variable(project_id=project.id, key="SIGNING", value="never-to-be-seen", masked=True, hidden=True))
 
 
@@ -149,7 +149,7 @@ def values(
     people: dict[str, User],
     repository: Repository,
 ) -> dict[str, Any]:
-    """What stands in the places of a page's rule; tokens are each person's own."""
+    """Values for the placeholders of page rules; tokens belong to each user."""
     store(Milestone(project_id=project.id, iid=1, title="Opening day"))
     store(Alert(project_id=project.id, iid=1, title="The till is stuck", started_at=clock.now()))
     store_export(project)
@@ -161,7 +161,7 @@ def values(
     sample_data.make_release(project)
     key = track_errors(project)
     error = sample_data.make_error(project)
-    project.import_status = "failed"  # else there is nothing to ask about
+    project.import_status = "failed"  # otherwise there is nothing to confirm
     note = planning.create_note(people[OLIVE], issue, body="Indeed.")
     db.session.commit()
     kay = sample_data.make_user("kay")
@@ -228,7 +228,7 @@ def addresses(app: Flask, method: str, values: dict[str, Any], known: Container[
 
 
 def _value(rule: str, name: str, values: dict[str, Any]) -> Any:
-    """What stands in a place of a rule; projects, groups and the instance may have their own: ``group variable_id``."""
+    """The value of a placeholder; projects, groups and the instance can have their own: ``group variable_id``."""
     owners = {"project": "<path:project>", "group": "<path:group>", "admin": "/admin"}
     owner = next((owner for owner, text in owners.items() if text in rule), "")
     return values.get(f"{owner} {name}", values.get(name, 1))

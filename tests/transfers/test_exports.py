@@ -1,4 +1,4 @@
-"""Exporting projects: who may, how far it is, what is in the archive, and where it goes."""
+"""Project exports: permissions, status, content of the archive, download and upload."""
 
 from __future__ import annotations
 
@@ -86,11 +86,11 @@ def settings(as_admin):
 
 @pytest.fixture
 def export(as_maintainer, project, run_jobs):
-    """Exports the shop to its end; the files of the archive."""
+    """Exports the shop; returns the files of the archive."""
 
     def run(**fields):
-        answer = as_maintainer.post(f"/projects/{project.id}/export", json=fields)
-        assert (answer.status_code, answer.json) == (202, ACCEPTED)
+        response = as_maintainer.post(f"/projects/{project.id}/export", json=fields)
+        assert (response.status_code, response.json) == (202, ACCEPTED)
         run_jobs()
         return unpack(as_maintainer.get(f"/projects/{project.id}/export/download").data)
 
@@ -99,7 +99,7 @@ def export(as_maintainer, project, run_jobs):
 
 @pytest.fixture
 def mails(app, monkeypatch):
-    """Configures a mail server; what has been queued for it: recipients, subjects and texts."""
+    """Configures a mail server; returns the queued mails: recipients, subjects and texts."""
     monkeypatch.setitem(
         app.config, "SETTINGS", dataclasses.replace(app.config["SETTINGS"], smtp_host="127.0.0.1", smtp_port=1)
     )
@@ -119,7 +119,7 @@ def status(client, project):
     return client.get(f"/projects/{project.id}/export").json["export_status"]
 
 
-# who may, and in what order it is found out
+# permissions and the order of checks
 
 
 @pytest.mark.parametrize(
@@ -127,22 +127,22 @@ def status(client, project):
     [(NOBODY, 401), (SAM, 404), (GUS, 403), (RITA, 403), (DEV, 403), (MAX, 200), (OLIVE, 200), (ADA, 200)],
 )
 def test_roles_that_export_a_private_project(person, status, as_, project):
-    answers = [as_(person).open(method, f"/projects/{project.id}/{place}") for method, place in WAYS]
+    responses = [as_(person).open(method, f"/projects/{project.id}/{place}") for method, place in WAYS]
 
     expected = [202, 200, 404] if status == 200 else [status] * 3
-    assert [answer.status_code for answer in answers] == expected
+    assert [response.status_code for response in responses] == expected
     if status == 404:
-        assert {answer.json["message"] for answer in answers} == {"404 Project Not Found"}
+        assert {response.json["message"] for response in responses} == {"404 Project Not Found"}
     if status == 403:
-        assert {answer.json["message"] for answer in answers} == {"403 Forbidden"}
+        assert {response.json["message"] for response in responses} == {"403 Forbidden"}
 
 
 def test_non_members_cannot_export_a_public_project(as_):
     project = make_project("open", make_group(), visibility="public")
 
-    answers = [as_(SAM).open(method, f"/projects/{project.id}/{place}").status_code for method, place in WAYS]
+    responses = [as_(SAM).open(method, f"/projects/{project.id}/{place}").status_code for method, place in WAYS]
 
-    assert answers == [403] * 3
+    assert responses == [403] * 3
 
 
 @pytest.mark.parametrize("person", [ADA, MAX, SAM, NOBODY])
@@ -150,19 +150,21 @@ def test_non_members_cannot_export_a_public_project(as_):
 def test_disabled_exports_are_not_found(person, where, as_, project, settings):
     settings(project_export_enabled=False)
 
-    answers = [as_(person).open(method, f"/projects/{where}/{place}") for method, place in WAYS]
+    responses = [as_(person).open(method, f"/projects/{where}/{place}") for method, place in WAYS]
 
-    assert [(answer.status_code, answer.json) for answer in answers] == [(404, {"message": "404 Not Found"})] * 3
+    assert [(response.status_code, response.json) for response in responses] == [
+        (404, {"message": "404 Not Found"})
+    ] * 3
 
 
 def test_disabled_exports_are_checked_before_the_token(as_, project, settings):
     settings(project_export_enabled=False)
     bad = {"headers": {"PRIVATE-TOKEN": "bad"}}
 
-    answers = [as_(NOBODY).open(method, f"/projects/{project.id}/{place}", **bad) for method, place in WAYS]
+    responses = [as_(NOBODY).open(method, f"/projects/{project.id}/{place}", **bad) for method, place in WAYS]
     broken = as_(NOBODY).post(f"/projects/{project.id}/export", data="{", content_type="application/json", **bad)
 
-    assert [(one.status_code, one.json) for one in (*answers, broken)] == [(404, {"message": "404 Not Found"})] * 4
+    assert [(one.status_code, one.json) for one in (*responses, broken)] == [(404, {"message": "404 Not Found"})] * 4
 
 
 def test_permissions_are_checked_before_parameters(as_, project):
@@ -191,16 +193,16 @@ def test_a_project_above_the_size_limit_is_not_exported(limit, expected, as_main
     db.session.commit()
     settings(max_export_size=limit)
 
-    answer = as_maintainer.post(f"/projects/{project.id}/export")
+    response = as_maintainer.post(f"/projects/{project.id}/export")
     bad = as_maintainer.post(f"/projects/{project.id}/export", json={"upload": {"url": "whatever"}})
 
     told = ACCEPTED if expected == 202 else {"message": "The project size exceeds the export limit."}
-    assert (answer.status_code, answer.json) == (expected, told)
+    assert (response.status_code, response.json) == (expected, told)
     assert bad.json == {"message": {"url": ["is blocked: Only allowed schemes are http, https"]}}
     assert status(as_maintainer, project) == ("queued" if expected == 202 else "none")
 
 
-# what is said of an export
+# status of an export
 
 
 def test_the_statuses_of_an_export(as_maintainer, project, run_jobs):
@@ -265,10 +267,10 @@ def test_the_old_file_can_be_downloaded_until_the_new_one_exists(as_maintainer, 
 def test_a_second_request_before_the_first_is_done_is_accepted(as_maintainer, project, run_jobs):
     client, path = as_maintainer, f"/projects/{project.id}/export"
 
-    answers = [client.post(path).status_code for _ in range(2)]
+    responses = [client.post(path).status_code for _ in range(2)]
     run_jobs()
 
-    assert (answers, status(client, project), len(stored())) == ([202, 202], "finished", 1)
+    assert (responses, status(client, project), len(stored())) == ([202, 202], "finished", 1)
     assert client.get(f"{path}/download").status_code == 200
 
 
@@ -357,7 +359,7 @@ def test_a_killed_export_starts_again(as_maintainer, project, run_jobs, monkeypa
         raise Killed
 
     with monkeypatch.context() as changed:
-        changed.setattr(exporter, "_finish", killed)  # the file is stored, and no row speaks of it
+        changed.setattr(exporter, "_finish", killed)  # the file is stored without a row
         as_maintainer.post(f"/projects/{project.id}/export")
         run_jobs()
     before = status(as_maintainer, project)
@@ -372,14 +374,14 @@ def test_a_killed_export_starts_again(as_maintainer, project, run_jobs, monkeypa
 def test_a_download_has_these_headers(as_maintainer, project, export):
     export()
 
-    answer = as_maintainer.get(f"/projects/{project.id}/export/download")
+    response = as_maintainer.get(f"/projects/{project.id}/export/download")
 
-    name = re.search(r'filename="([^"]+)"', answer.headers["Content-Disposition"])[1]
+    name = re.search(r'filename="([^"]+)"', response.headers["Content-Disposition"])[1]
     assert NAME.fullmatch(name)
-    assert answer.headers["Content-Disposition"] == f"attachment; filename=\"{name}\"; filename*=UTF-8''{name}"
-    assert answer.headers["Content-Type"] == "application/octet-stream"
-    assert answer.headers["Content-Transfer-Encoding"] == "binary"
-    assert int(answer.headers["Content-Length"]) == len(answer.data)
+    assert response.headers["Content-Disposition"] == f"attachment; filename=\"{name}\"; filename*=UTF-8''{name}"
+    assert response.headers["Content-Type"] == "application/octet-stream"
+    assert response.headers["Content-Transfer-Encoding"] == "binary"
+    assert int(response.headers["Content-Length"]) == len(response.data)
 
 
 @pytest.mark.parametrize(
@@ -399,9 +401,9 @@ def test_a_download_has_this_file_name(path, name):
 def test_a_download_can_be_repeated(as_maintainer, project, export):
     export()
 
-    answers = [as_maintainer.get(f"/projects/{project.id}/export/download").status_code for _ in range(3)]
+    responses = [as_maintainer.get(f"/projects/{project.id}/export/download").status_code for _ in range(3)]
 
-    assert answers == [200, 200, 200]
+    assert responses == [200, 200, 200]
 
 
 @pytest.mark.parametrize(
@@ -425,10 +427,10 @@ def test_a_download_can_be_resumed(wanted, given, as_maintainer, project, export
 def test_a_range_past_the_end_is_416(as_maintainer, project, export):
     export()
 
-    answer = as_maintainer.get(f"/projects/{project.id}/export/download", headers={"Range": "bytes=99999999-"})
+    response = as_maintainer.get(f"/projects/{project.id}/export/download", headers={"Range": "bytes=99999999-"})
 
-    assert (answer.status_code, answer.json) == (416, {"message": "416 Requested Range Not Satisfiable"})
-    assert re.fullmatch(r"bytes \*/\d+", answer.headers["Content-Range"])
+    assert (response.status_code, response.json) == (416, {"message": "416 Requested Range Not Satisfiable"})
+    assert re.fullmatch(r"bytes \*/\d+", response.headers["Content-Range"])
 
 
 @pytest.mark.parametrize(
@@ -439,10 +441,10 @@ def test_unsupported_ranges_return_the_complete_file(asked, as_maintainer, proje
     address = f"/projects/{project.id}/export/download"
     whole = as_maintainer.get(address)
 
-    answer = as_maintainer.get(address, headers={"Range": asked})
+    response = as_maintainer.get(address, headers={"Range": asked})
 
-    assert (answer.status_code, answer.data, "Content-Range" in answer.headers) == (200, whole.data, False)
-    assert answer.headers["Accept-Ranges"] == "bytes"
+    assert (response.status_code, response.data, "Content-Range" in response.headers) == (200, whole.data, False)
+    assert response.headers["Accept-Ranges"] == "bytes"
 
 
 def test_ranges_need_a_strong_validator(as_maintainer, project, export):
@@ -463,11 +465,11 @@ def test_a_range_of_an_older_file_returns_the_complete_file(as_maintainer, proje
     older = as_maintainer.get(address).headers["ETag"]
     export()
 
-    answer = as_maintainer.get(address, headers={"Range": "bytes=10-", "If-Range": older})
+    response = as_maintainer.get(address, headers={"Range": "bytes=10-", "If-Range": older})
 
-    assert answer.status_code == 200
-    assert answer.headers["ETag"] != older
-    assert len(answer.data) == int(answer.headers["Content-Length"])
+    assert response.status_code == 200
+    assert response.headers["ETag"] != older
+    assert len(response.data) == int(response.headers["Content-Length"])
 
 
 def test_a_file_missing_in_the_storage_is_not_found(as_maintainer, project, export):
@@ -475,9 +477,9 @@ def test_a_file_missing_in_the_storage_is_not_found(as_maintainer, project, expo
     for name in stored():
         storage().delete(name)
 
-    answer = as_maintainer.get(f"/projects/{project.id}/export/download")
+    response = as_maintainer.get(f"/projects/{project.id}/export/download")
 
-    assert (answer.status_code, answer.json) == (404, {"message": "The project export file is not available yet"})
+    assert (response.status_code, response.json) == (404, {"message": "The project export file is not available yet"})
 
 
 def test_an_export_expires_after_a_day(as_maintainer, project, export, monkeypatch):
@@ -488,11 +490,11 @@ def test_an_export_expires_after_a_day(as_maintainer, project, export, monkeypat
     young = (status(as_maintainer, project), len(stored()))
     passed[0] = dt.timedelta(hours=24, minutes=1)
     expired = status(as_maintainer, project)
-    answer = as_maintainer.get(f"/projects/{project.id}/export/download")
+    response = as_maintainer.get(f"/projects/{project.id}/export/download")
     clear_up()
 
     assert (young, expired) == (("finished", 1), "none")
-    assert (answer.status_code, answer.json, stored()) == (404, NO_EXPORT, [])
+    assert (response.status_code, response.json, stored()) == (404, NO_EXPORT, [])
 
 
 def clear_up():
@@ -507,10 +509,10 @@ def test_requests_are_limited_per_user(as_, project, settings):
     settings(project_export_limit=2)
     path = f"/projects/{project.id}/export"
 
-    answers = [as_(MAX).post(path) for _ in range(3)]
+    responses = [as_(MAX).post(path) for _ in range(3)]
 
-    assert [answer.status_code for answer in answers] == [202, 202, 429]
-    assert (answers[2].json, answers[2].headers["Retry-After"].isdigit()) == (TOO_OFTEN, True)
+    assert [response.status_code for response in responses] == [202, 202, 429]
+    assert (responses[2].json, responses[2].headers["Retry-After"].isdigit()) == (TOO_OFTEN, True)
     assert as_(OLIVE).post(path).status_code == 202
     assert {as_(MAX).get(path).status_code for _ in range(5)} == {200}
 
@@ -519,9 +521,9 @@ def test_an_invalid_parameter_does_not_count(as_, project, settings):
     settings(project_export_limit=1)
     client, path = as_(MAX), f"/projects/{project.id}/export"
 
-    answers = [client.post(path, json={"upload": "x"}).status_code, client.post(path).status_code]
+    responses = [client.post(path, json={"upload": "x"}).status_code, client.post(path).status_code]
 
-    assert [*answers, client.post(path).status_code] == [400, 202, 429]
+    assert [*responses, client.post(path).status_code] == [400, 202, 429]
 
 
 @pytest.mark.both_databases
@@ -531,22 +533,22 @@ def test_downloads_are_limited_per_user_and_project_without_a_file_too(as_, proj
     add_member(other, people[MAX], Role.OWNER)
     client, path = as_(MAX), f"/projects/{project.id}/export/download"
 
-    answers = [
+    responses = [
         client.get(path),
         client.get(path),
         as_(OLIVE).get(path),
         client.get(f"/projects/{other.id}/export/download"),
     ]
 
-    assert [answer.status_code for answer in answers] == [404, 429, 404, 404]
-    assert answers[1].json == TOO_OFTEN
+    assert [response.status_code for response in responses] == [404, 429, 404, 404]
+    assert responses[1].json == TOO_OFTEN
 
 
-# what goes wrong with an upload before anything is made
+# uploads that are refused at once
 
 
 @pytest.mark.parametrize(
-    ("upload", "answer"),
+    ("upload", "response"),
     [
         ("text", {"error": "upload is invalid"}),
         ({"http_method": "PUT"}, {"error": "upload[url] is missing"}),
@@ -570,38 +572,38 @@ def test_downloads_are_limited_per_user_and_project_without_a_file_too(as_, proj
         ),
     ],
 )
-def test_invalid_upload_urls_are_refused(upload, answer, as_maintainer, project, export):
+def test_invalid_upload_urls_are_refused(upload, response, as_maintainer, project, export):
     export()
 
     said = as_maintainer.post(f"/projects/{project.id}/export", json={"upload": upload})
 
-    assert (said.status_code, said.json) == (400, answer)
+    assert (said.status_code, said.json) == (400, response)
     assert (status(as_maintainer, project), len(stored())) == ("finished", 1)
 
 
 @pytest.mark.parametrize("url", ["http://localhost/a", "http://10.0.0.1/a", "http://169.254.169.254/a"])
 def test_upload_urls_are_checked_again_when_sent(url, as_maintainer, project, run_jobs, mails):
-    answer = as_maintainer.post(f"/projects/{project.id}/export", json={"upload": {"url": url}})
+    response = as_maintainer.post(f"/projects/{project.id}/export", json={"upload": {"url": url}})
     run_jobs()
 
     [(_, subject, text)] = mails()
-    assert (answer.status_code, status(as_maintainer, project)) == (202, "finished")
+    assert (response.status_code, status(as_maintainer, project)) == (202, "finished")
     assert (subject, "URL is blocked: Requests to" in text) == ("shop | Project export failed", True)
 
 
 def test_a_blank_url_means_no_upload(as_maintainer, project, run_jobs):
-    answer = as_maintainer.post(f"/projects/{project.id}/export", data={"upload[url]": ""})
+    response = as_maintainer.post(f"/projects/{project.id}/export", data={"upload[url]": ""})
     run_jobs()
 
-    assert (answer.status_code, status(as_maintainer, project)) == (202, "finished")
+    assert (response.status_code, status(as_maintainer, project)) == (202, "finished")
 
 
-# sending it somewhere
+# uploads
 
 
 @pytest.fixture
 def upload(remote, as_maintainer, project, run_jobs, settings):
-    """Exports the shop to a path of the far side."""
+    """Exports the shop to a path of the remote server."""
     settings(outbound_local_requests_whitelist=[f"127.0.0.1:{remote.port}"])
 
     def run(path="/store", **fields):
@@ -660,7 +662,7 @@ def test_a_signed_url_is_requested_unchanged(query, remote, upload):
 
 @pytest.mark.parametrize("code", [200, 201, 204, 206])
 def test_any_2xx_status_counts_as_success(code, remote, upload, as_maintainer, project, mails):
-    remote.answers["/store"] = lambda handler: reply(handler, code, b"")
+    remote.responses["/store"] = lambda handler: reply(handler, code, b"")
 
     upload()
 
@@ -679,7 +681,7 @@ def test_any_2xx_status_counts_as_success(code, remote, upload, as_maintainer, p
     ],
 )
 def test_a_refused_upload_is_not_retried_and_keeps_the_file(code, text, remote, upload, as_maintainer, project, mails):
-    remote.answers["/store"] = lambda handler: reply(handler, code)
+    remote.responses["/store"] = lambda handler: reply(handler, code)
 
     upload()
 
@@ -709,7 +711,7 @@ def test_an_upload_follows_no_redirect(code, remote, upload, as_maintainer, proj
     ],
 )
 def test_a_refused_upload_reports_the_response_of_the_remote_server(line, told, remote, upload, mails):
-    remote.answers["/store"] = raw(b"HTTP/1.1 " + line + b"\r\nContent-Length: 0\r\n\r\n")
+    remote.responses["/store"] = raw(b"HTTP/1.1 " + line + b"\r\nContent-Length: 0\r\n\r\n")
 
     upload()
 
@@ -717,7 +719,7 @@ def test_a_refused_upload_reports_the_response_of_the_remote_server(line, told, 
 
 
 def test_a_closed_connection_fails_the_upload(remote, upload, as_maintainer, project, mails):
-    remote.answers["/store"] = raw(b"")
+    remote.responses["/store"] = raw(b"")
 
     upload()
 
@@ -726,7 +728,7 @@ def test_a_closed_connection_fails_the_upload(remote, upload, as_maintainer, pro
 
 def test_a_silent_remote_server_fails_the_upload(remote, upload, as_maintainer, project, mails, monkeypatch):
     monkeypatch.setattr(sending, "SILENT_SECONDS", 0.2)
-    remote.answers["/store"] = raw(b"", pause=30)
+    remote.responses["/store"] = raw(b"", pause=30)
 
     upload()
 
@@ -735,7 +737,7 @@ def test_a_silent_remote_server_fails_the_upload(remote, upload, as_maintainer, 
 
 def test_a_trickling_remote_server_fails_the_upload(remote, upload, as_maintainer, project, mails, monkeypatch):
     monkeypatch.setattr(sending, "SLOW_SECONDS", 0.3)
-    remote.answers["/store"] = raw(b"HTTP/1.1 200 OK\r\nX-Slow: ", *[b"x"] * 100, pause=0.3)
+    remote.responses["/store"] = raw(b"HTTP/1.1 200 OK\r\nX-Slow: ", *[b"x"] * 100, pause=0.3)
     started = time.monotonic()
 
     upload()
@@ -755,7 +757,7 @@ def test_an_upload_of_a_removed_project_is_stopped(remote, upload, project, monk
         real(export_id)
 
     monkeypatch.setattr(exporter, "_check_not_canceled", removed_meanwhile)
-    remote.answers["/store"] = raw(b"")
+    remote.responses["/store"] = raw(b"")
 
     upload()
 
@@ -764,7 +766,7 @@ def test_an_upload_of_a_removed_project_is_stopped(remote, upload, project, monk
 
 
 def test_the_signature_of_an_upload_url_is_not_stored_or_shown(remote, upload, as_maintainer, project, mails, capfd):
-    remote.answers["/store"] = lambda handler: reply(handler, 404)
+    remote.responses["/store"] = lambda handler: reply(handler, 404)
 
     upload("/store?signature=SIGNED")
 
@@ -984,7 +986,7 @@ def test_large_rows_are_not_in_memory_together(relation, brought, monkeypatch):
 
 @contextmanager
 def traced(peaks):
-    """Notes the most memory that is taken meanwhile."""
+    """Records the peak memory."""
     tracemalloc.start()
     try:
         yield
@@ -1239,17 +1241,17 @@ def test_required_fields_are_exported_with_their_default(said, brought, as_maint
 def test_an_export_of_a_removed_user_is_completed(as_, as_admin, project, run_jobs):
     user = make_user("leaving")
     add_member(project, user, Role.MAINTAINER)
-    answer = as_admin.post(f"/projects/{project.id}/export")
+    response = as_admin.post(f"/projects/{project.id}/export")
     db.session.execute(update(ProjectExport).values(user_id=None))
     db.session.commit()
     run_jobs()
 
-    assert (answer.status_code, status(as_admin, project)) == (202, "finished")
+    assert (response.status_code, status(as_admin, project)) == (202, "finished")
 
 
 @pytest.fixture
 def brought(as_maintainer, run_jobs):
-    """Imports an archive; what exports the project that it became, and what gives the files of the export."""
+    """Imports an archive; returns functions that export the project and that read the files of the export."""
 
     def bring(relations, attributes=None):
         number = send(as_maintainer, make_archive(relations, attributes), path="brought").json["id"]
@@ -1270,7 +1272,7 @@ def brought(as_maintainer, run_jobs):
 
 @pytest.fixture
 def bring_again(as_maintainer, run_jobs):
-    """Imports the files of an export, and exports what they become; the files, and the state of the import."""
+    """Imports the files of an export and exports the result; returns the files and the state of the import."""
 
     def bring(given):
         number = send(as_maintainer, pack(given), path="again").json["id"]
@@ -1341,7 +1343,7 @@ def test_an_export_stops_when_its_project_is_deleted(brought, monkeypatch):
 
 
 def sparse_notes(count):
-    """Notes that say little, of which an export says all there is to say."""
+    """Notes with few fields, which exports complete with nulls."""
     return [{"note": f"note {number}", "noteable_type": "Issue", "author_id": 1} for number in range(count)]
 
 
@@ -1536,7 +1538,7 @@ def test_an_invalid_label_does_not_exclude_its_issue(project, people, export):
 
 
 def make_issue_of(project, author, *, labels):
-    """An issue as it could be opened before the length of labels had a limit."""
+    """An issue from before the length of labels was limited."""
     made = Issue(project_id=project.id, iid=1, title="old", author_id=author.id, labels=labels)
     db.session.add(made)
     db.session.commit()

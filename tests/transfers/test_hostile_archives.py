@@ -1,4 +1,4 @@
-"""Archives that are meant to harm: each is refused with a reason or read without its poison, and nothing escapes."""
+"""Hostile archives: each is refused with a reason or read without the hostile parts, and nothing is written outside."""
 
 from __future__ import annotations
 
@@ -65,20 +65,20 @@ def empty_storage(app):
 
 @pytest.fixture
 def bring(empty_storage, as_, run_jobs):
-    """Imports an archive to its end; the state of the import."""
+    """Imports an archive; returns the state of the import."""
 
     def run(archive, person=MAX, **fields):
-        answer = send(as_(person), archive, **fields)
-        assert answer.status_code == 201, answer.text
+        response = send(as_(person), archive, **fields)
+        assert response.status_code == 201, response.text
         run_jobs()
-        return as_(person).get(f"/projects/{answer.json['id']}/import").json
+        return as_(person).get(f"/projects/{response.json['id']}/import").json
 
     return run
 
 
 @pytest.fixture
 def take(tmp_path):
-    """Unpacks an archive; what was found, after a look around for what should not be there."""
+    """Extracts an archive, checks for files outside, and returns the content."""
 
     def run(archive, limits=None, **more):
         place, folder = tmp_path / "archive.tar.gz", tmp_path / "work" / "unpacked"
@@ -434,7 +434,7 @@ def test_a_bomb_fails_its_import_with_the_reason(bring, monkeypatch):
 
 
 def raw_header(kind, size, name=b"x", content=b""):
-    """A header as it stands in a tar, whatever size it claims."""
+    """A tar header with any stated size."""
     info = tarfile.TarInfo(name.decode())
     info.type = kind
     info.size = size
@@ -512,7 +512,7 @@ def test_times_of_an_incremental_tar_are_not_part_of_names(take):
     for name, content in (("./VERSION", b"0.2.4"), ("./tree/project.json", b"{}"), ("./some/", b"")):
         info = member(name, tarfile.REGTYPE if content else tarfile.DIRTYPE, size=len(content))
         header = bytearray(info.tobuf(tarfile.GNU_FORMAT))
-        header[345:369] = b"15300651577\0" * 2  # when it was read, and changed
+        header[345:369] = b"15300651577\0" * 2  # times of access and change
         header[148:156] = b" " * 8
         header[148:156] = b"%06o\0 " % sum(header)
         parts.append(bytes(header) + content + bytes(-len(content) % 512))
@@ -1003,7 +1003,7 @@ def test_an_incomplete_bundle_fails_the_import(damage, bring, tmp_path):
 
 
 def packed(kind, size, content, before=b""):
-    """An object as it stands in a pack."""
+    """An object in the format of packs."""
     head, size = [(kind << 4) | (size & 15)], size >> 4
     while size:
         head[-1] |= 128
@@ -1013,12 +1013,12 @@ def packed(kind, size, content, before=b""):
 
 
 def number_of(size):
-    """A number as it stands in a delta."""
+    """A number in the format of deltas."""
     return bytes(((size >> shift) & 127) | (128 if size >> (shift + 7) else 0) for shift in (0, 7, 14, 21))
 
 
 def bundle_that_grows(copies):
-    """A bundle with a tag of a file that is some copies of 12 MB, said in a few bytes."""
+    """A bundle with a tag of a file of several copies of 12 MB, as a delta of a few bytes."""
     base = bytes(12_000_000)
     numbers = [hashlib.sha1(b"blob %d\0" % (len(base) * count) + base * count) for count in (1, copies)]
     delta = number_of(len(base)) + number_of(len(base) * copies) + (b"\xf0" + len(base).to_bytes(3, "little")) * copies
@@ -1265,7 +1265,7 @@ READER = """
             pass
 
     def peak():
-        # what getrusage says begins with the memory of the parent process
+        # getrusage starts with the memory of the parent process
         return int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
 
     for line in sys.stdin:
@@ -1326,7 +1326,7 @@ def test_a_row_of_a_hundred_megabytes_in_the_old_format_fails(bring):
     assert error_of(bring(make_archive(files={"project.json": content}))) == "Incorrect JSON format"
 
 
-# whatever may come
+# generated input
 
 
 KEYS = sorted(

@@ -1,4 +1,4 @@
-"""Importing projects: who may, where to, what is refused, and what becomes of the rows of an archive."""
+"""Project imports: permissions, namespaces, refusals, and the mapping of archived rows."""
 
 from __future__ import annotations
 
@@ -117,13 +117,13 @@ def _empty_storage(app):
 
 @pytest.fixture
 def bring(as_, run_jobs):
-    """Imports an archive to its end; the state of the import."""
+    """Imports an archive; returns the state of the import."""
 
     def run(archive, person=MAX, **fields):
-        answer = send(as_(person), archive, **fields)
-        assert answer.status_code == 201, answer.text
+        response = send(as_(person), archive, **fields)
+        assert response.status_code == 201, response.text
         run_jobs()
-        return as_(person).get(f"/projects/{answer.json['id']}/import").json
+        return as_(person).get(f"/projects/{response.json['id']}/import").json
 
     return run
 
@@ -159,7 +159,7 @@ def again():
 
 
 def error_of(state):
-    """What went wrong, behind the fixed beginning."""
+    """Return the error of an import without its fixed beginning."""
     assert state["import_status"] == "failed"
     start = f"Error importing repository  into {state['path_with_namespace']} - "
     assert state["import_error"].startswith(start)
@@ -170,10 +170,10 @@ def error_of(state):
 
 
 def test_an_accepted_import_is_scheduled(as_):
-    answer = send(as_(MAX))
+    response = send(as_(MAX))
 
-    shown = answer.json
-    assert (answer.status_code, [key for key in shown if key in KEYS]) == (201, KEYS)
+    shown = response.json
+    assert (response.status_code, [key for key in shown if key in KEYS]) == (201, KEYS)
     assert shown | {"id": 0, "created_at": "", "correlation_id": ""} == {
         "id": 0,
         "description": None,
@@ -192,7 +192,7 @@ def test_an_accepted_import_is_scheduled(as_):
     }
     assert "_links" not in shown
     assert MOMENT.fullmatch(shown["created_at"])
-    assert shown["correlation_id"] == answer.headers["X-Request-Id"]
+    assert shown["correlation_id"] == response.headers["X-Request-Id"]
 
 
 @pytest.mark.both_databases
@@ -212,12 +212,12 @@ def test_an_import_is_scheduled_then_started_then_finished(as_, run_jobs, monkey
 
 
 def status_in_another_thread(client, number):
-    [answer] = at_once(lambda: client.get(f"/projects/{number}/import"))
-    return answer.json["import_status"]
+    [response] = at_once(lambda: client.get(f"/projects/{number}/import"))
+    return response.json["import_status"]
 
 
 def at_once(*actions):
-    """Do things in threads of their own, all at once; what they gave."""
+    """Call functions in concurrent threads; return their results."""
     app, start = current_app._get_current_object(), threading.Barrier(len(actions))
 
     def run(action):
@@ -237,10 +237,10 @@ def test_an_import_keeps_its_correlation_id_and_the_archived_description(bring):
 
 
 def test_a_project_that_was_never_imported_has_status_none(project, as_maintainer):
-    answer = as_maintainer.get(f"/projects/{project.id}/import")
+    response = as_maintainer.get(f"/projects/{project.id}/import")
 
-    shown = answer.json
-    assert (answer.status_code, [shown[key] for key in KEYS[-4:]]) == (200, ["none", None, [], None])
+    shown = response.json
+    assert (response.status_code, [shown[key] for key in KEYS[-4:]]) == (200, ["none", None, [], None])
 
 
 @pytest.mark.parametrize(
@@ -248,19 +248,19 @@ def test_a_project_that_was_never_imported_has_status_none(project, as_maintaine
     [(NOBODY, 401), (SAM, 404), (GUS, 200), (RITA, 200), (DEV, 200), (MAX, 200), (OLIVE, 200), (ADA, 200)],
 )
 def test_roles_that_see_the_status_of_an_import(person, status, as_, project):
-    answer = as_(person).get("/projects/acme%2Fshop/import")
+    response = as_(person).get("/projects/acme%2Fshop/import")
 
-    assert answer.status_code == status
+    assert response.status_code == status
     if status == 404:
-        assert answer.json == {"message": "404 Project Not Found"}
+        assert response.json == {"message": "404 Project Not Found"}
 
 
 def test_a_public_project_shows_its_import_to_signed_in_users(as_):
     make_project("open", make_group("place"), visibility="public")
 
-    answers = [as_(person).get("/projects/place%2Fopen/import").status_code for person in (SAM, NOBODY)]
+    responses = [as_(person).get("/projects/place%2Fopen/import").status_code for person in (SAM, NOBODY)]
 
-    assert answers == [200, 401]
+    assert responses == [200, 401]
 
 
 @pytest.mark.both_databases
@@ -304,32 +304,32 @@ def test_invalid_parameters_are_refused(fields, text, as_, people):
     if "file" in fields and fields["file"] is None:
         fields = fields | {"file": (io.BytesIO(make_archive({})), "it.tar.gz")}
 
-    answer = as_(MAX).post("/projects/import", data=fields, content_type="multipart/form-data")
+    response = as_(MAX).post("/projects/import", data=fields, content_type="multipart/form-data")
 
-    assert (answer.status_code, answer.json, known_projects()) == (400, {"error": text}, 0)
+    assert (response.status_code, response.json, known_projects()) == (400, {"error": text}, 0)
 
 
 def test_the_file_cannot_be_sent_as_json(as_):
-    answer = as_(MAX).post("/projects/import", json={"path": "tools", "file": "x"})
+    response = as_(MAX).post("/projects/import", json={"path": "tools", "file": "x"})
 
-    assert (answer.status_code, answer.json) == (400, {"error": "file is invalid"})
+    assert (response.status_code, response.json) == (400, {"error": "file is invalid"})
 
 
 def test_authentication_is_checked_first(as_, settings):
     settings(import_sources=["git"], project_import_limit=1)
 
-    answer = as_(NOBODY).post("/projects/import", data={}, content_type="multipart/form-data")
+    response = as_(NOBODY).post("/projects/import", data={}, content_type="multipart/form-data")
 
-    assert (answer.status_code, answer.json) == (401, {"message": "401 Unauthorized"})
+    assert (response.status_code, response.json) == (401, {"message": "401 Unauthorized"})
 
 
 @pytest.mark.parametrize("way", ["import", "remote-import"])
 def test_a_disabled_source_is_checked_before_parameters(way, as_, settings, project):
     settings(import_sources=["git"])
 
-    answer = as_(MAX).post(f"/projects/{way}", data={}, content_type="multipart/form-data")
+    response = as_(MAX).post(f"/projects/{way}", data={}, content_type="multipart/form-data")
 
-    assert (answer.status_code, answer.json) == (403, FORBIDDEN)
+    assert (response.status_code, response.json) == (403, FORBIDDEN)
     assert as_(MAX).get(f"/projects/{project.id}/import").status_code == 200
 
 
@@ -337,14 +337,14 @@ def test_parameters_are_checked_before_the_rate_limit_and_that_before_the_file_n
     settings(project_import_limit=1)
     client = as_(MAX)
 
-    answers = [
+    responses = [
         client.post("/projects/import", data={}, content_type="multipart/form-data"),
         send(client, file="it.zip", namespace="nowhere"),
         send(client, file="it.zip", namespace="nowhere"),
     ]
 
-    assert [answer.status_code for answer in answers] == [400, 422, 429]
-    assert (answers[2].json, answers[2].headers["Retry-After"].isdigit()) == (TOO_OFTEN, True)
+    assert [response.status_code for response in responses] == [400, 422, 429]
+    assert (responses[2].json, responses[2].headers["Retry-After"].isdigit()) == (TOO_OFTEN, True)
 
 
 def test_the_file_name_is_checked_before_the_namespace_and_that_before_the_path(as_, group):
@@ -390,12 +390,12 @@ def test_there_is_no_limit_by_default(as_):
 
 @pytest.mark.parametrize("name", ["x.tgz", "x.zip", "x.tar", "x.tar.GZ", "gz", ""])
 def test_the_name_of_the_file_has_to_end_in_gz(name, as_):
-    answer = send(as_(MAX), file=name)
+    response = send(as_(MAX), file=name)
 
     if name:
-        assert (answer.status_code, answer.json) == (422, NOT_GZIP)
+        assert (response.status_code, response.json) == (422, NOT_GZIP)
     else:  # browsers send an empty name for no file at all
-        assert answer.status_code in (400, 422)
+        assert response.status_code in (400, 422)
     assert (known_projects(), stored()) == (0, [])
 
 
@@ -409,9 +409,9 @@ def test_a_file_above_the_setting_is_refused(as_, settings):
     settings(max_import_size=1)
     client = as_(MAX)
 
-    answer = send(client, bytes(1 + (1 << 20)))
+    response = send(client, bytes(1 + (1 << 20)))
 
-    assert (answer.status_code, answer.json) == (413, {"message": "413 Request Entity Too Large"})
+    assert (response.status_code, response.json) == (413, {"message": "413 Request Entity Too Large"})
     assert (known_projects(), stored()) == (0, [])
     assert send(client, bytes(1 << 20)).status_code == 201
 
@@ -419,9 +419,9 @@ def test_a_file_above_the_setting_is_refused(as_, settings):
 def test_a_body_far_above_the_setting_is_not_read(as_, settings):
     settings(max_import_size=1)
 
-    answer = send(as_(MAX), bytes(5 << 20))
+    response = send(as_(MAX), bytes(5 << 20))
 
-    assert (answer.status_code, stored()) == (413, [])
+    assert (response.status_code, stored()) == (413, [])
 
 
 def test_a_setting_of_zero_means_no_limit(as_, settings):
@@ -430,7 +430,7 @@ def test_a_setting_of_zero_means_no_limit(as_, settings):
     assert send(as_(MAX), bytes(12 << 20)).status_code == 201
 
 
-# where the project goes
+# namespace of the project
 
 
 def test_the_default_namespace_is_that_of_the_user(as_):
@@ -457,10 +457,10 @@ def test_roles_that_import_into_a_group(person, status, body, as_, people, group
     for name, role in ((MAX, Role.MAINTAINER), (DEV, Role.DEVELOPER), (RITA, Role.REPORTER), (GUS, Role.GUEST)):
         add_member(group, people[name], role)
 
-    answer = send(as_(person), namespace="ACME")
+    response = send(as_(person), namespace="ACME")
 
-    assert answer.status_code == status
-    assert answer.json == body if body else answer.json["path_with_namespace"] == "acme/tools"
+    assert response.status_code == status
+    assert response.json == body if body else response.json["path_with_namespace"] == "acme/tools"
 
 
 @pytest.mark.parametrize("key", ["namespace", "namespace_id"])
@@ -471,9 +471,9 @@ def test_a_namespace_is_found_by_id(key, as_, group):
 def test_a_subgroup_is_found_by_its_full_path(as_, group):
     make_group("tools", group)
 
-    answers = [send(as_(OLIVE), path=key, **{key: "acme/Tools"}) for key in ("namespace", "namespace_path")]
+    responses = [send(as_(OLIVE), path=key, **{key: "acme/Tools"}) for key in ("namespace", "namespace_path")]
 
-    assert [answer.json["path_with_namespace"] for answer in answers] == [
+    assert [response.json["path_with_namespace"] for response in responses] == [
         "acme/tools/namespace",
         "acme/tools/namespace_path",
     ]
@@ -483,9 +483,9 @@ def test_a_subgroup_is_found_by_its_full_path(as_, group):
 def test_hidden_and_unknown_namespaces_are_not_found(namespace, as_, group):
     make_group("open", visibility="public")
 
-    answer = send(as_(MAX), namespace=namespace)
+    response = send(as_(MAX), namespace=namespace)
 
-    assert (answer.status_code, answer.json, known_projects(), stored()) == (404, NO_NAMESPACE, 0, [])
+    assert (response.status_code, response.json, known_projects(), stored()) == (404, NO_NAMESPACE, 0, [])
 
 
 def test_an_administrator_imports_into_any_namespace(as_admin, group):
@@ -496,9 +496,9 @@ def test_an_administrator_imports_into_any_namespace(as_admin, group):
 def test_until_the_archive_is_read_the_project_is_private_with_the_importer_as_member(as_, people):
     client = as_(MAX)
 
-    answer = send(client, make_archive({}, {"visibility_level": 20}))
+    response = send(client, make_archive({}, {"visibility_level": 20}))
 
-    number = answer.json["id"]
+    number = response.json["id"]
     assert client.get(f"/projects/{number}").json["visibility"] == "private"
     [member] = client.get(f"/projects/{number}/members").json
     assert (member["username"], member["access_level"]) == (MAX, 40)
@@ -517,7 +517,7 @@ def test_the_importer_into_a_group_is_a_maintainer(person, bring, as_, people, g
     assert [event["action_name"] for event in client.get(f"/projects/{number}/events").json] == ["created"]
 
 
-# what is wrong with the new project
+# invalid projects
 
 
 @pytest.mark.parametrize(
@@ -547,9 +547,9 @@ def test_invalid_projects_are_refused(path, name, text, as_):
     assert send(client, path="taken").status_code == 201
     files = stored()
 
-    answer = send(client, path=path, **({"name": name} if name else {}))
+    response = send(client, path=path, **({"name": name} if name else {}))
 
-    assert (answer.status_code, answer.json) == (400, {"message": text})
+    assert (response.status_code, response.json) == (400, {"message": text})
     assert (known_projects(), stored()) == (1, files)
 
 
@@ -572,9 +572,9 @@ def test_the_limit_of_personal_projects_applies(limit, text, as_, client_of):
     for number in range(limit):
         assert send(client, path=f"a{number}").status_code == 201
 
-    answer = send(client, path="b")
+    response = send(client, path="b")
 
-    assert (answer.status_code, answer.json) == (400, {"message": text})
+    assert (response.status_code, response.json) == (400, {"message": text})
 
 
 @pytest.mark.parametrize(("name", "shown"), [("My tools", "My tools"), ("", "tools"), ("   ", "tools")])
@@ -585,9 +585,9 @@ def test_the_name_is_the_path_unless_one_is_given(name, shown, as_):
 @pytest.mark.both_databases
 def test_only_one_of_two_concurrent_imports_gets_the_path(as_, app):
     client = as_(MAX)
-    answers = at_once(lambda: send(client), lambda: send(client))
+    responses = at_once(lambda: send(client), lambda: send(client))
 
-    refused, accepted = sorted(answers, key=lambda answer: answer.status_code, reverse=True)
+    refused, accepted = sorted(responses, key=lambda response: response.status_code, reverse=True)
     assert (accepted.status_code, refused.status_code) == (201, 400)
     assert refused.json["message"] in ("Name has already been taken", "Path has already been taken")
     assert (known_projects(), len(stored())) == (1, 1)
@@ -610,15 +610,15 @@ def test_an_overwrite_keeps_name_and_members(as_, people, run_jobs):
     share(old, friends, Role.REPORTER)
     old_id = old.id
 
-    answer = send(client, make_archive({"issues": [make_issue(1)]}), overwrite="true", name="Lost")
+    response = send(client, make_archive({"issues": [make_issue(1)]}), overwrite="true", name="Lost")
     waiting = client.get("/projects/max%2Ftools").json["id"]
     run_jobs()
 
-    number = answer.json["id"]
+    number = response.json["id"]
     shown = client.get("/projects/max%2Ftools").json
-    assert (answer.status_code, number != old_id, waiting) == (201, True, old_id)
-    assert re.fullmatch(r"tools-[0-9a-f]{32}", answer.json["path"])
-    assert answer.json["name"] == "Lost"
+    assert (response.status_code, number != old_id, waiting) == (201, True, old_id)
+    assert re.fullmatch(r"tools-[0-9a-f]{32}", response.json["path"])
+    assert response.json["name"] == "Lost"
     assert (shown["id"], shown["name"], shown["path"]) == (number, "Old tools", "tools")
     assert client.get(f"/projects/{old_id}").status_code == 404
     assert client.get(f"/projects/{number}/import").json["import_status"] == "finished"
@@ -634,12 +634,12 @@ def test_a_project_can_be_overwritten_under_the_name_it_has(as_, people, run_job
     make_project("tools", people[MAX], name="Old tools")
     db.session.commit()
 
-    answer = send(client, make_archive({}), overwrite="true", name="Old tools")
+    response = send(client, make_archive({}), overwrite="true", name="Old tools")
     run_jobs()
 
     shown = client.get("/projects/max%2Ftools").json
-    assert answer.status_code == 201
-    assert (shown["id"], shown["name"], shown["path"]) == (answer.json["id"], "Old tools", "tools")
+    assert response.status_code == 201
+    assert (shown["id"], shown["name"], shown["path"]) == (response.json["id"], "Old tools", "tools")
 
 
 @pytest.mark.both_databases
@@ -662,11 +662,11 @@ def test_only_owners_may_overwrite(as_, people, group, run_jobs):
     add_member(group, people[MAX], Role.MAINTAINER)
     old = make_project("tools", group)
 
-    answer = send(as_(MAX), namespace="acme", overwrite="true")
+    response = send(as_(MAX), namespace="acme", overwrite="true")
     run_jobs()
 
-    state = as_(MAX).get(f"/projects/{answer.json['id']}/import").json
-    assert (answer.status_code, state["import_status"]) == (201, "failed")
+    state = as_(MAX).get(f"/projects/{response.json['id']}/import").json
+    assert (response.status_code, state["import_status"]) == (201, "failed")
     assert f"User max ({people[MAX].id}) cannot overwrite a project in acme" in state["import_error"]
     assert as_(OLIVE).get("/projects/acme%2Ftools").json["id"] == old.id
 
@@ -676,10 +676,10 @@ def test_a_refused_overwrite_does_not_reveal_the_namespace(as_, people, group, r
     add_member(sub, people[MAX], Role.MAINTAINER)
     make_project("tools", sub)
 
-    answer = send(as_(MAX), namespace="acme/sub", overwrite="true")
+    response = send(as_(MAX), namespace="acme/sub", overwrite="true")
     run_jobs()
 
-    state = as_(MAX).get(f"/projects/{answer.json['id']}/import").json
+    state = as_(MAX).get(f"/projects/{response.json['id']}/import").json
     assert error_of(state) == f"User max ({people[MAX].id}) cannot overwrite a project in [FILTERED]"
 
 
@@ -695,7 +695,7 @@ def test_an_overwrite_succeeds_when_the_old_project_was_removed(as_, people, run
     assert (shown["path"], shown["name"]) == ("tools", "tools")
 
 
-# what overrides the archive
+# overrides
 
 
 def test_overrides_replace_values_of_the_archive(bring, as_):
@@ -836,12 +836,12 @@ def test_an_archive_cannot_set_name_namespace_or_owner(bring, as_, people):
     assert shown.get("runners_token") != "secret"
 
 
-# from elsewhere
+# remote archives
 
 
 @pytest.fixture
 def import_remotely(remote, as_, as_admin, settings):
-    """Asks for an import of what the far side has at a path; the answer."""
+    """Requests an import of a path of the remote server; returns the response."""
     settings(outbound_local_requests_whitelist=[f"127.0.0.1:{remote.port}", "127.0.0.1:1"])
     assert as_admin.post("/features/import_project_from_remote_file", json={"value": "true"}).status_code == 201
 
@@ -853,20 +853,24 @@ def import_remotely(remote, as_, as_admin, settings):
 
 
 def offers(remote, archive=None, path="/it.tar.gz", status=200, **headers):
-    """Have the far side answer with an archive."""
+    """Let the remote server answer with an archive."""
     headers = {"content_type": "application/gzip"} | headers
     content = make_archive({"issues": [make_issue(1)]}) if archive is None else archive
-    remote.answers[path] = lambda handler: reply(handler, status, content, **headers)
+    remote.responses[path] = lambda handler: reply(handler, status, content, **headers)
 
 
 def test_an_archive_of_a_remote_server_is_imported(remote, import_remotely, as_, run_jobs):
     offers(remote)
 
-    answer = import_remotely("/it.tar.gz?signature=a%2Fb+c==&x=%0a")
+    response = import_remotely("/it.tar.gz?signature=a%2Fb+c==&x=%0a")
     run_jobs()
 
-    number = answer.json["id"]
-    assert (answer.status_code, answer.json["import_status"], answer.json["import_error"]) == (201, "scheduled", None)
+    number = response.json["id"]
+    assert (response.status_code, response.json["import_status"], response.json["import_error"]) == (
+        201,
+        "scheduled",
+        None,
+    )
     assert as_(MAX).get(f"/projects/{number}/import").json["import_status"] == "finished"
     assert len(as_(MAX).get(f"/projects/{number}/issues").json) == 1
     assert [one.line for one in remote.received] == [
@@ -892,9 +896,9 @@ def test_a_remote_import_takes_json_and_forms(way, remote, import_remotely, as_)
     offers(remote)
     url = remote.url("/it.tar.gz")
 
-    answer = as_(MAX).post("/projects/remote-import", **{way: {"url": url, "path": "tools", "name": "My tools"}})
+    response = as_(MAX).post("/projects/remote-import", **{way: {"url": url, "path": "tools", "name": "My tools"}})
 
-    assert (answer.status_code, answer.json["name"]) == (201, "My tools")
+    assert (response.status_code, response.json["name"]) == (201, "My tools")
 
 
 def test_remote_imports_are_off_by_default_and_can_be_enabled(remote, as_, as_admin, settings):
@@ -947,14 +951,14 @@ def test_checks_of_a_remote_import_have_this_order(as_, settings):
 def test_headers_of_the_remote_file_are_checked(headers, text, remote, import_remotely):
     headers = {"content_type": "application/gzip", "content_length": "100"} | headers
 
-    def answer(handler):
+    def respond(handler):
         handler.send_response(200)
         for name, value in headers.items():
             if value is not None:
                 handler.send_header(name.replace("_", "-"), value)
         handler.end_headers()
 
-    remote.answers["/it.tar.gz"] = answer
+    remote.responses["/it.tar.gz"] = respond
 
     said = import_remotely()
 
@@ -963,13 +967,13 @@ def test_headers_of_the_remote_file_are_checked(headers, text, remote, import_re
 
 
 def test_ten_gigabytes_are_allowed_and_the_head_status_is_ignored(remote, import_remotely):
-    def answer(handler):
+    def respond(handler):
         handler.send_response(403)
         handler.send_header("Content-Type", "application/gzip")
         handler.send_header("Content-Length", str(10 << 30))
         handler.end_headers()
 
-    remote.answers["/it.tar.gz"] = answer
+    remote.responses["/it.tar.gz"] = respond
 
     assert import_remotely().status_code == 201
 
@@ -1005,15 +1009,15 @@ def test_ten_gigabytes_are_allowed_and_the_head_status_is_ignored(remote, import
     ],
 )
 def test_blocked_urls_are_not_requested(fields, text, import_remotely):
-    answer = import_remotely(**fields)
+    response = import_remotely(**fields)
 
-    assert (answer.status_code, answer.json, known_projects()) == (400, {"message": text}, 0)
+    assert (response.status_code, response.json, known_projects()) == (400, {"message": text}, 0)
 
 
 def test_an_unreachable_remote_server_is_reported(import_remotely):
-    answer = import_remotely("http://127.0.0.1:1/it.tar.gz")
+    response = import_remotely("http://127.0.0.1:1/it.tar.gz")
 
-    assert (answer.status_code, answer.json) == (
+    assert (response.status_code, response.json) == (
         400,
         {"message": "Request to 127.0.0.1:1 failed: Connection refused"},
     )
@@ -1022,9 +1026,9 @@ def test_an_unreachable_remote_server_is_reported(import_remotely):
 def test_a_redirect_to_where_nobody_may_go_is_refused(remote, import_remotely):
     remote.redirects("/it.tar.gz", "http://169.254.169.254/latest/meta-data")
 
-    answer = import_remotely()
+    response = import_remotely()
 
-    assert answer.json == {"message": "Requests to the link local network are not allowed"}
+    assert response.json == {"message": "Requests to the link local network are not allowed"}
 
 
 def test_a_redirect_of_the_download_is_checked_again(remote, import_remotely, as_, run_jobs):
@@ -1041,9 +1045,9 @@ def test_the_path_is_checked_after_the_remote_request(remote, import_remotely, a
     offers(remote)
     send(as_(MAX), path="tools", name="Other")
 
-    answer = import_remotely()
+    response = import_remotely()
 
-    assert (answer.status_code, answer.json) == (400, {"message": "Path has already been taken"})
+    assert (response.status_code, response.json) == (400, {"message": "Path has already been taken"})
     assert len(remote.received) == 1
 
 
@@ -1063,7 +1067,7 @@ def test_an_interrupted_download_is_resumed(remote, import_remotely, as_, run_jo
     half = len(archive) // 2
     asked = []
 
-    def answer(handler):
+    def respond(handler):
         wanted = handler.headers.get("Range")
         asked.append((handler.command, wanted, handler.headers.get("If-Range")))
         start = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted else 0
@@ -1080,7 +1084,7 @@ def test_an_interrupted_download_is_resumed(remote, import_remotely, as_, run_jo
             handler.wfile.flush()
             handler.close_connection = True
 
-    remote.answers["/it.tar.gz"] = answer
+    remote.responses["/it.tar.gz"] = respond
     number = import_remotely().json["id"]
     run_jobs()
 
@@ -1093,7 +1097,7 @@ def test_a_changed_file_is_downloaded_again(remote, import_remotely, as_, run_jo
     old, new = (make_archive({"issues": [make_issue(iid, description=str(iid) * 999)]}) for iid in (1, 2))
     whole = []
 
-    def answer(handler):
+    def respond(handler):
         content = new if handler.headers.get("Range") else old
         handler.send_response(200)  # the tag is another: the whole of the new file, not a part
         handler.send_header("Content-Type", "application/gzip")
@@ -1106,7 +1110,7 @@ def test_a_changed_file_is_downloaded_again(remote, import_remotely, as_, run_jo
             handler.close_connection = True
             whole.append(content is new)
 
-    remote.answers["/it.tar.gz"] = answer
+    remote.responses["/it.tar.gz"] = respond
     number = import_remotely().json["id"]
     run_jobs()
 
@@ -1129,7 +1133,7 @@ def test_a_wrong_range_restarts_the_download(odd, remote, import_remotely, as_, 
     archive = make_archive({"issues": [make_issue(1, description="x" * 1000)]})
     half, asked = len(archive) // 2, []
 
-    def answer(handler):
+    def respond(handler):
         wanted = handler.headers.get("Range")
         asked.append((handler.command, wanted))
         if wanted:
@@ -1149,7 +1153,7 @@ def test_a_wrong_range_restarts_the_download(odd, remote, import_remotely, as_, 
             handler.wfile.write(archive[:half] if len(asked) < 3 else archive)
             handler.close_connection = True
 
-    remote.answers["/it.tar.gz"] = answer
+    remote.responses["/it.tar.gz"] = respond
     number = import_remotely().json["id"]
     run_jobs()
 
@@ -1162,7 +1166,7 @@ def test_a_server_without_ranges_restarts_the_download(remote, import_remotely, 
     archive = make_archive({"issues": [make_issue(1)]})
     asked = []
 
-    def answer(handler):
+    def respond(handler):
         asked.append((handler.command, handler.headers.get("Range")))
         handler.send_response(200)
         handler.send_header("Content-Type", "application/gzip")
@@ -1172,7 +1176,7 @@ def test_a_server_without_ranges_restarts_the_download(remote, import_remotely, 
             handler.wfile.write(archive[:30] if len(asked) < 3 else archive)
             handler.close_connection = True
 
-    remote.answers["/it.tar.gz"] = answer
+    remote.responses["/it.tar.gz"] = respond
     number = import_remotely().json["id"]
     run_jobs()
 
@@ -1181,13 +1185,13 @@ def test_a_server_without_ranges_restarts_the_download(remote, import_remotely, 
 
 
 def begin(*task_ids):
-    """Have workers hold these tasks."""
+    """Let workers claim these tasks."""
     db.session.execute(update(Task).where(Task.id.in_(task_ids)).values(leased_until=clock.now() + jobs.LEASE))
     db.session.commit()
 
 
 def let_go():
-    """Have nobody hold a task, and everything be due."""
+    """Release all claims and make all tasks due."""
     past = clock.now() - dt.timedelta(seconds=1)
     db.session.execute(update(Task).values(leased_until=None, run_at=past))
     db.session.commit()
@@ -1228,7 +1232,7 @@ def test_a_user_with_two_remote_transfers_leaves_workers_to_others(
 
 def test_remote_exports_yield_to_others_and_local_ones_do_not(remote, import_remotely, as_, run_jobs):
     offers(remote)
-    remote.answers["/store"] = reply
+    remote.responses["/store"] = reply
     number = send(as_(MAX), path="mine").json["id"]
     run_jobs()
     import_remotely(path="one")
@@ -1285,10 +1289,10 @@ def test_concurrent_transfers_are_limited_exactly(app, remote, import_remotely, 
 
 
 def trickles(remote, times=1000, pause=0.05, path="/it.tar.gz"):
-    """Have the far side send next to nothing, again and again; how often it was asked for it."""
+    """Let the remote server send a trickle for each request; return the number of requests."""
     asked = []
 
-    def answer(handler):
+    def respond(handler):
         handler.send_response(200)
         handler.send_header("Content-Type", "application/gzip")
         handler.send_header("Content-Length", str(1 << 30))
@@ -1299,7 +1303,7 @@ def trickles(remote, times=1000, pause=0.05, path="/it.tar.gz"):
                 time.sleep(pause)
                 handler.wfile.write(b"x")
 
-    remote.answers[path] = answer
+    remote.responses[path] = respond
     return asked
 
 
@@ -1332,7 +1336,7 @@ def test_removing_a_project_stops_its_download(remote, import_remotely, as_, run
     monkeypatch.setattr(workdir, "CHECK_INTERVAL_SECONDS", 0)
     sent = []
 
-    def answer(handler):
+    def respond(handler):
         handler.send_response(200)
         handler.send_header("Content-Type", "application/gzip")
         handler.send_header("Content-Length", str(500 << 16))
@@ -1345,7 +1349,7 @@ def test_removing_a_project_stops_its_download(remote, import_remotely, as_, run
                     assert client.delete(f"/projects/{number}").status_code == 202
 
     app, client = current_app._get_current_object(), as_(MAX)
-    remote.answers["/it.tar.gz"] = answer
+    remote.responses["/it.tar.gz"] = respond
     number = import_remotely().json["id"]
     run_jobs()
 
@@ -1391,7 +1395,7 @@ def test_the_url_of_a_finished_import_is_removed(remote, import_remotely, as_, r
     assert address_of_import() is None
 
 
-# what fails
+# failures
 
 
 @pytest.mark.parametrize(
@@ -1513,17 +1517,17 @@ def test_an_upload_to_a_full_storage_is_refused(as_, monkeypatch):
 
     client = as_(MAX)
     monkeypatch.setattr(shutil, "copyfileobj", copy_half)
-    answer = send(client)
+    response = send(client)
 
-    assert (answer.status_code, answer.json) == (507, {"message": NO_ROOM})
+    assert (response.status_code, response.json) == (507, {"message": NO_ROOM})
     assert (stored(), known_projects()) == ([], 0)
 
 
 @pytest.mark.usefixtures("no_room_for_temporary_files")
 def test_an_upload_is_refused_when_the_temporary_disk_is_full(as_):
-    answer = send(as_(MAX))
+    response = send(as_(MAX))
 
-    assert (answer.status_code, answer.json) == (507, {"message": NO_ROOM})
+    assert (response.status_code, response.json) == (507, {"message": NO_ROOM})
 
 
 @pytest.mark.both_databases
@@ -1557,7 +1561,7 @@ def test_an_import_of_a_removed_user_fails(as_, as_admin, group, people, run_job
     assert (state["import_status"], stored()) == ("failed", [])
 
 
-# rows that are left out
+# skipped rows
 
 
 def test_overlong_texts_are_truncated_and_reported(bring, as_, monkeypatch):
@@ -1940,7 +1944,7 @@ def test_invitations_of_an_administrators_import_are_exported(person, invited, b
     assert ("new@example.org" in addresses, state["failed_relations"]) == (invited, [])
 
 
-# labels, milestones and what hangs on issues
+# labels, milestones and children of issues
 
 
 @pytest.mark.both_databases
@@ -2209,7 +2213,7 @@ def test_a_merge_request_from_a_fork_has_no_source_project(bring, as_, run_jobs)
 
 
 def bundle_with_a_fork(folder):
-    """A bundle with a commit that no branch is at, as merge requests from forks have them; and that commit."""
+    """Return a bundle with a commit that no branch points to, as for merge requests of forks, and the commit."""
     make_bundle(folder)
     identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
 
@@ -2593,11 +2597,11 @@ def test_the_order_of_members_does_not_matter(bring, as_):
     assert bring(make_archive(version=None, files=files))["import_status"] == "finished"
 
 
-# hidden until all of it is there
+# hidden until complete
 
 
 def full_archive(**options):
-    """An archive with something of everything."""
+    """An archive with rows of every relation."""
     moments = {"created_at": MADE, "updated_at": MADE}
     relations = {
         "labels": [{"title": f"label {number}", **moments} for number in range(3)],
@@ -2672,7 +2676,7 @@ def export(client, number, run_jobs):
 
 
 class Interrupted(Exception):
-    """What kills an import in the middle."""
+    """Raised to interrupt an import."""
 
 
 LISTS = (
@@ -2723,20 +2727,20 @@ def test_during_an_import_no_issues_or_milestones_can_be_created(as_, run_jobs):
     client = as_(MAX)
     number = send(client, full_archive()).json["id"]
 
-    answers = [
+    responses = [
         client.post(f"/projects/{number}/issues", json={"title": "Early"}),
         client.post(f"/projects/{number}/milestones", json={"title": "Early"}),
         client.post(f"/projects/{number}/protected_tags", json={"name": "v*"}),
     ]
     run_jobs()
 
-    assert [answer.status_code for answer in answers] == [403, 403, 201]
+    assert [response.status_code for response in responses] == [403, 403, 201]
     state = client.get(f"/projects/{number}/import").json
     assert state["import_status"] == "finished"
     assert {failed["relation_name"] for failed in state["failed_relations"]} == {"issues", "protected_tags"}
 
 
-# going on where an import was interrupted
+# resuming an interrupted import
 
 
 @contextmanager
@@ -2821,7 +2825,7 @@ def test_a_killed_import_resumes_at_its_checkpoint(before_commit, as_, run_jobs,
 
 @pytest.fixture
 def killed_in_each(run_jobs, monkeypatch):
-    """Imports an archive again and again, killed in one step after the other, and to its end then."""
+    """Imports an archive repeatedly, interrupted at each step in turn and then completed."""
 
     def run(client, archive):
         for number in range(1, 9):
@@ -2964,7 +2968,7 @@ def folders(app):
 
 
 def leave(app, *names):
-    """What workers leave that are killed while they work in folders."""
+    """Leave working directories as killed workers do."""
     for name in names:
         folder = app.config["SETTINGS"].data_dir / "transfers" / name
         (folder / "unpacked").mkdir(parents=True, exist_ok=True)
@@ -3244,7 +3248,7 @@ ODD = {"issue_type": "test_case", "severity": "terrible", "weight": 2**70 + 1, "
 
 
 def exported_twice(client, bring, archive, run_jobs):
-    """The files of an export of what was imported, and those of one more round."""
+    """Return the files of an export of an import, and those of a second round."""
     first = bring(archive, path="first")
     files = export(client, first["id"], run_jobs)
     second = bring(make_archive(version=None, files=files), path="second")
@@ -3540,18 +3544,18 @@ def test_an_ambiguous_branch_is_not_the_default(as_, bring, tmp_path):
 def test_a_project_without_repository_has_a_null_default_branch(as_, bring):
     number = bring(make_archive({}))["id"]
 
-    answers = [as_(MAX).put(f"/projects/{number}", json={"default_branch": name}) for name in ("trunk", "")]
+    responses = [as_(MAX).put(f"/projects/{number}", json={"default_branch": name}) for name in ("trunk", "")]
 
-    assert [answer.json["default_branch"] for answer in answers] == ["trunk", None]
+    assert [response.json["default_branch"] for response in responses] == ["trunk", None]
 
 
 @pytest.mark.parametrize("nothing", ["", None])
 def test_a_project_with_branches_has_a_default_one(nothing, as_, bring, tmp_path):
     number = bring(make_archive({}, files={"project.bundle": make_bundle(tmp_path / "git")}))["id"]
 
-    answer = as_(MAX).put(f"/projects/{number}", json={"default_branch": nothing, "description": "new"})
+    response = as_(MAX).put(f"/projects/{number}", json={"default_branch": nothing, "description": "new"})
 
-    assert answer.status_code == 400
+    assert response.status_code == 400
     assert as_(MAX).get(f"/projects/{number}").json["default_branch"] == "main"
 
 
@@ -3672,11 +3676,11 @@ def test_current_settings_are_exported(as_, bring, run_jobs):
     number = bring(make_archive({}, BEFORE))["id"]
 
     before = export(client, number, run_jobs)
-    answer = client.put(f"/projects/{number}", json=AFTER)
+    response = client.put(f"/projects/{number}", json=AFTER)
     after = export(client, number, run_jobs)
 
     assert (settings_among(SET, before), settings_among(SET, after)) == (BEFORE, AFTER)
-    assert (answer.status_code, answer.json["tag_list"], answer.json["lfs_enabled"]) == (200, ["new"], True)
+    assert (response.status_code, response.json["tag_list"], response.json["lfs_enabled"]) == (200, ["new"], True)
     again = client.get(f"/projects/{bring(make_archive(version=None, files=after), path='again')['id']}").json
     assert {name: again[name] for name in AFTER if name in again} == {
         name: value for name, value in AFTER.items() if name in again
@@ -3968,12 +3972,12 @@ def test_a_project_with_a_very_long_path_can_be_overwritten(as_, run_jobs):
     old = send(client, make_archive({}), path=path).json["id"]
     run_jobs()
 
-    answer = send(client, make_archive({}), path=path, overwrite="true")
+    response = send(client, make_archive({}), path=path, overwrite="true")
     assert client.delete(f"/projects/{old}").status_code == 202
     run_jobs()
 
     shown = client.get(f"/projects/max%2F{path}").json
-    assert (answer.status_code, shown["id"], shown["name"]) == (201, answer.json["id"], path)
+    assert (response.status_code, shown["id"], shown["name"]) == (201, response.json["id"], path)
 
 
 def test_the_default_branch_is_exported_when_git_would_choose_another(as_, bring, run_jobs, tmp_path):
@@ -4010,7 +4014,7 @@ def test_an_upload_of_a_killed_web_process_is_removed(is_complete, app):
 
 
 def killed_in(action):
-    """Do something in a process that ends with it."""
+    """Call a function in a process of its own."""
     process = multiprocessing.get_context("fork").Process(target=action)
     process.start()
     process.join()

@@ -1,4 +1,4 @@
-"""Archives as they are written: one stream of gzip for every reader."""
+"""Written archives: one gzip stream for every reader."""
 
 from __future__ import annotations
 

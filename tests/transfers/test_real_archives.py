@@ -1,4 +1,4 @@
-"""Archives that real servers wrote: what comes out of them is what their notes say (archive format, section 9)."""
+"""Sample archives of real servers give the rows that their notes describe (archive format, section 9)."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ REFS = {"project_export": (27, 2), "lightweight_project_export": (2, 0), "sample
 
 @pytest.fixture
 def root(app, client_of):
-    """An administrator whom the archives know by the address."""
+    """An administrator with an email address of the archives."""
     user = make_user("root", email="admin@example.com", admin=True)
     return client_of(user, "api")
 
 
 @pytest.fixture
 def imported(root, run_jobs):
-    """Imports one of the archives; the id of the project."""
+    """Imports one of the archives; returns the id of the project."""
 
     def run(name):
         with (REAL / f"{name}.tar.gz").open("rb") as file:
-            answer = root.post("/projects/import", data={"path": name, "file": (file, f"{name}.tar.gz")})
-        assert (answer.status_code, answer.json["import_status"]) == (201, "scheduled")
+            response = root.post("/projects/import", data={"path": name, "file": (file, f"{name}.tar.gz")})
+        assert (response.status_code, response.json["import_status"]) == (201, "scheduled")
         run_jobs()
-        return answer.json["id"]
+        return response.json["id"]
 
     return run
 
@@ -119,11 +119,11 @@ def test_nothing_is_lost_between_two_transfers(name, person, root, as_, people, 
     places = [REAL / f"{name}.tar.gz", tmp_path / "second.tar.gz", tmp_path / "third.tar.gz"]
     for number, (source, target) in enumerate(itertools.pairwise(places)):
         with source.open("rb") as file:
-            answer = client.post("/projects/import", data={"path": f"p{number}", "file": (file, "a.tar.gz")})
+            response = client.post("/projects/import", data={"path": f"p{number}", "file": (file, "a.tar.gz")})
         run_jobs()
-        client.post(f"/projects/{answer.json['id']}/export")
+        client.post(f"/projects/{response.json['id']}/export")
         run_jobs()
-        target.write_bytes(client.get(f"/projects/{answer.json['id']}/export/download").data)
+        target.write_bytes(client.get(f"/projects/{response.json['id']}/export/download").data)
 
     assert diff.compare(*places[1:]) == []
 
@@ -131,11 +131,11 @@ def test_nothing_is_lost_between_two_transfers(name, person, root, as_, people, 
 def test_users_are_mapped_by_email_or_become_the_importer(imported, root, run_jobs, as_, people):
     known = imported("lightweight_project_export")
     with (REAL / "lightweight_project_export.tar.gz").open("rb") as file:
-        answer = as_("sam").post("/projects/import", data={"path": "light", "file": (file, "light.tar.gz")})
+        response = as_("sam").post("/projects/import", data={"path": "light", "file": (file, "light.tar.gz")})
     run_jobs()
 
     [note] = root.get(f"/projects/{known}/issues/1/notes").json
-    [other] = as_("sam").get(f"/projects/{answer.json['id']}/issues/1/notes").json
+    [other] = as_("sam").get(f"/projects/{response.json['id']}/issues/1/notes").json
     assert (note["author"]["username"], note["body"].count("*By")) == ("root", 1)
     assert (other["author"]["username"], other["body"]) == (
         "sam",

@@ -1,4 +1,4 @@
-"""Releases in archives, and those that former versions stored only for the next export."""
+"""Releases in archives, and archived rows of earlier versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Importing and exporting from the pages: the forms, how far a transfer is, and the file."""
+"""Pages of imports and exports: forms, progress and downloads."""
 
 from __future__ import annotations
 
@@ -51,32 +51,32 @@ def archive_of(content=None, name="shop_export.tar.gz"):
 
 
 def send(visitor, **fields):
-    """Fill and send the form of an import, in the sender's own namespace."""
+    """Submit the form of an import into the user's namespace."""
     chosen = re.search(r'<option selected value="(\d+)"', visitor.get(NEW).text)[1]
     own = {"name": "Second Shop", "path": "", "namespace_id": chosen, "file": archive_of()}
     return post(visitor, {"csrf_token": visitor.csrf_token(), **own, **fields})
 
 
 def post(visitor, fields):
-    """Send a form; encoded here, since the client would leave a file open behind a large one."""
+    """Submit a form; encoded here, since the test client would leave the file of a large one open."""
     boundary, body = encode_multipart(fields)
     return visitor.open("POST", NEW, data=body, content_type=f"multipart/form-data; boundary={boundary}")
 
 
-def wrongs(answer):
-    """What is told beside which field."""
-    return {name: html.unescape(text) for name, text in WRONG.findall(answer.text)}
+def wrongs(response):
+    """Return the errors by field."""
+    return {name: html.unescape(text) for name, text in WRONG.findall(response.text)}
 
 
-def text_of(answer):
-    """The words of a page."""
-    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", answer.text)).split())
+def text_of(response):
+    """Return the text of a page."""
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", response.text)).split())
 
 
-def stage_of(answer):
-    """What the page says of the transfer, and the numbers of its bar (``None`` without a bar)."""
-    bar = re.search(r"<progress aria-label=\"[^\"]+\"([^>]*)>", answer.text)
-    return LIVE_TEXT.search(answer.text)[1], bar and tuple(int(number) for number in re.findall(r"\d+", bar[1]))
+def stage_of(response):
+    """Return the status text of the transfer and the numbers of its progress bar (``None`` without a bar)."""
+    bar = re.search(r"<progress aria-label=\"[^\"]+\"([^>]*)>", response.text)
+    return LIVE_TEXT.search(response.text)[1], bar and tuple(int(number) for number in re.findall(r"\d+", bar[1]))
 
 
 def turn(name, value):
@@ -92,7 +92,7 @@ def _shop(project):
 
 @pytest.fixture
 def remote(app):
-    """The instance takes archives from elsewhere."""
+    """Enable imports from remote servers."""
     instance_settings.replace_gate(instance_settings.IMPORT_PROJECT_FROM_REMOTE_FILE, "boolean", "true")
     db.session.commit()
 
@@ -110,12 +110,12 @@ def imported(project, people):
 
 
 def test_an_import_shows_its_progress(maintainer, run_jobs):
-    answer = send(maintainer)
-    waiting = maintainer.get(answer.location)
+    response = send(maintainer)
+    waiting = maintainer.get(response.location)
     run_jobs()
-    ended = maintainer.get(answer.location)
+    ended = maintainer.get(response.location)
 
-    assert (answer.status_code, answer.location) == (302, "/max/second-shop/-/import")
+    assert (response.status_code, response.location) == (302, "/max/second-shop/-/import")
     assert stage_of(waiting) == ("The import waits for its turn.", ())
     assert stage_of(ended) == ("The import is finished.", None)
     assert 'href="/max/second-shop">Go to the project</a>' in ended.text
@@ -127,19 +127,19 @@ def test_an_import_overwrites_a_project_with_overrides(maintainer, run_jobs):
     run_jobs()
     former = find_project("max/second-shop").id
 
-    answer = send(maintainer, description="Sells bread.", visibility="public", overwrite="y")
+    response = send(maintainer, description="Sells bread.", visibility="public", overwrite="y")
     run_jobs()
 
     found = find_project("max/second-shop")
-    assert answer.status_code == 302
+    assert response.status_code == 302
     assert found.id != former
     assert (found.description, found.visibility) == ("Sells bread.", Visibility.PUBLIC)
 
 
 def test_a_corrupt_archive_shows_an_error_page_with_advice(maintainer, run_jobs):
-    answer = send(maintainer, file=archive_of(b"no archive at all"))
+    response = send(maintainer, file=archive_of(b"no archive at all"))
     run_jobs()
-    text = text_of(maintainer.get(answer.location))
+    text = text_of(maintainer.get(response.location))
 
     assert "Error importing repository into max/second-shop - " in text
     assert "gzip" in text
@@ -204,24 +204,24 @@ def test_only_owners_delete_and_only_failed_imports(person, status, visit, impor
     ],
 )
 def test_errors_are_shown_at_their_fields(fields, expected, maintainer):
-    answer = send(maintainer, **fields)
+    response = send(maintainer, **fields)
 
-    assert answer.status_code == 422
-    assert wrongs(answer).keys() == expected.keys()
-    assert all(re.match(text, wrongs(answer)[name]) for name, text in expected.items())
+    assert response.status_code == 422
+    assert wrongs(response).keys() == expected.keys()
+    assert all(re.match(text, wrongs(response)[name]) for name, text in expected.items())
     assert db.session.query(ProjectImport).count() == 0
 
 
 def test_a_taken_path_shows_errors_and_leaves_no_file(maintainer, people):
     sample_data.make_project("second-shop", people[MAX], name="Second Shop")
 
-    answer = send(maintainer)
+    response = send(maintainer)
 
-    assert (answer.status_code, wrongs(answer)) == (
+    assert (response.status_code, wrongs(response)) == (
         422,
         {"name": "Project name has already been taken", "path": "Project slug has already been taken"},
     )
-    assert 'value="Second Shop"' in answer.text
+    assert 'value="Second Shop"' in response.text
     assert db.session.query(ProjectImport).count() == 0
     assert list(storage().names("imports")) == []
 
@@ -238,16 +238,16 @@ def test_an_archive_that_is_too_large_is_refused(maintainer):
 
 
 def full(*_arguments):
-    """A disk without room."""
+    """A full disk."""
     raise OSError(errno.ENOSPC, "No space left on device", "/somewhere/secret")
 
 
 def test_a_full_disk_shows_an_error_at_the_file_field(maintainer, monkeypatch):
     monkeypatch.setattr(Storage, "store", full)
 
-    answer = send(maintainer)
+    response = send(maintainer)
 
-    assert (answer.status_code, wrongs(answer)) == (
+    assert (response.status_code, wrongs(response)) == (
         422,
         {"file": "Archive has no room on the disk of this server; tell the operator"},
     )
@@ -256,9 +256,9 @@ def test_a_full_disk_shows_an_error_at_the_file_field(maintainer, monkeypatch):
 
 @pytest.mark.usefixtures("no_room_for_temporary_files")
 def test_a_full_temporary_disk_shows_an_error_page(maintainer):
-    answer = send(maintainer)
+    response = send(maintainer)
 
-    assert (answer.status_code, "<h1>No room left</h1>" in answer.text) == (507, True)
+    assert (response.status_code, "<h1>No room left</h1>" in response.text) == (507, True)
 
 
 def test_an_upload_may_be_larger_than_other_forms(maintainer):
@@ -269,9 +269,9 @@ def test_a_personal_project_above_the_limit_is_refused(maintainer, people):
     people[MAX].projects_limit = 0
     db.session.commit()
 
-    answer = send(maintainer)
+    response = send(maintainer)
 
-    assert (answer.status_code, "Personal project creation is not allowed" in answer.text) == (422, True)
+    assert (response.status_code, "Personal project creation is not allowed" in response.text) == (422, True)
 
 
 def test_groups_are_offered_to_users_who_may_create_projects_in_them(visit, group):
@@ -284,31 +284,31 @@ def test_groups_are_offered_to_users_who_may_create_projects_in_them(visit, grou
 def test_an_import_counts_against_the_limit(maintainer):
     turn("project_import_limit", 1)
 
-    answers = [send(maintainer, path=path).status_code for path in ("a", "b")]
+    responses = [send(maintainer, path=path).status_code for path in ("a", "b")]
 
-    assert answers == [302, 429]
+    assert responses == [302, 429]
 
 
 def test_a_project_above_the_size_limit_is_not_exported(maintainer, project):
     turn("max_export_size", 1)
     store(ProjectFile(project_id=project.id, path="uploads/a/b.txt", storage_name="x", size=(1 << 20) + 1))
 
-    answer = maintainer.send(START)
+    response = maintainer.send(START)
 
-    assert (answer.status_code, "The project size exceeds the export limit." in text_of(answer)) == (422, True)
+    assert (response.status_code, "The project size exceeds the export limit." in text_of(response)) == (422, True)
     assert db.session.query(ProjectExport).count() == 0
 
 
 def test_the_form_needs_its_token(maintainer):
-    answer = post(maintainer, {"name": "x", "file": archive_of()})
+    response = post(maintainer, {"name": "x", "file": archive_of()})
 
-    assert (answer.status_code, db.session.query(ProjectImport).count()) == (400, 0)
+    assert (response.status_code, db.session.query(ProjectImport).count()) == (400, 0)
 
 
 def test_anonymous_clients_cannot_send_a_large_body(visitor):
-    answer = post(visitor, {"csrf_token": visitor.csrf_token(), "file": archive_of(b"\0" * (11 << 20))})
+    response = post(visitor, {"csrf_token": visitor.csrf_token(), "file": archive_of(b"\0" * (11 << 20))})
 
-    assert (answer.status_code, "<h1>Sign in first</h1>" in answer.text) == (401, True)
+    assert (response.status_code, "<h1>Sign in first</h1>" in response.text) == (401, True)
 
 
 def test_disabled_imports_are_not_offered(maintainer):
@@ -337,9 +337,9 @@ def test_a_disabled_remote_import_is_explained(maintainer, visit):
 
 
 def test_a_disabled_remote_import_refuses_a_url(maintainer):
-    answer = send(maintainer, source="url", url="https://elsewhere.example.com/x.gz", file=archive_of(b"", ""))
+    response = send(maintainer, source="url", url="https://elsewhere.example.com/x.gz", file=archive_of(b"", ""))
 
-    assert wrongs(answer) == {"file": "Archive has to be chosen"}
+    assert wrongs(response) == {"file": "Archive has to be chosen"}
 
 
 @pytest.mark.parametrize(
@@ -351,9 +351,9 @@ def test_a_disabled_remote_import_refuses_a_url(maintainer):
     ],
 )
 def test_an_unusable_url_shows_an_error_at_its_field(url, text, maintainer, remote):
-    answer = send(maintainer, source="url", url=url)
+    response = send(maintainer, source="url", url=url)
 
-    assert (answer.status_code, wrongs(answer)) == (422, {"url": f"Address of the archive {text}"})
+    assert (response.status_code, wrongs(response)) == (422, {"url": f"Address of the archive {text}"})
 
 
 @pytest.mark.parametrize(
@@ -367,19 +367,19 @@ def test_an_unusable_url_shows_an_error_at_its_field(url, text, maintainer, remo
     ],
 )
 def test_a_url_is_shown_again_without_credentials(url, shown, maintainer, remote):
-    answer = send(maintainer, source="url", url=url)
+    response = send(maintainer, source="url", url=url)
 
-    assert answer.status_code == 422
-    assert re.search(r'<input[^>]* name="url"[^>]* value="([^"]*)"', answer.text)[1] == shown
-    assert not re.search("sec/?ret", answer.text)
+    assert response.status_code == 422
+    assert re.search(r'<input[^>]* name="url"[^>]* value="([^"]*)"', response.text)[1] == shown
+    assert not re.search("sec/?ret", response.text)
 
 
 def test_an_archive_is_imported_from_a_url(maintainer, remote, monkeypatch):
     monkeypatch.setattr(downloads, "check", lambda url, allowed: None)  # the network
 
-    answer = send(maintainer, source="url", url=" https://elsewhere.example.com/x.gz ")
+    response = send(maintainer, source="url", url=" https://elsewhere.example.com/x.gz ")
 
-    assert answer.location == "/max/second-shop/-/import"
+    assert response.location == "/max/second-shop/-/import"
     assert db.session.query(ProjectImport).one().url == "https://elsewhere.example.com/x.gz"
 
 
@@ -432,11 +432,11 @@ def test_an_import_that_ends_during_the_request_has_its_page(maintainer, importe
 def test_numbers_are_shown_with_the_progress_bar(maintainer, imported):
     imported("started", phase=LOADING, rows_done=1200, rows_total=5000, relations_done=3, relations_total=12)
 
-    answer = maintainer.get("/acme/shop/-/import")
+    response = maintainer.get("/acme/shop/-/import")
 
-    assert "1,200 of 5,000 rows, 3 of 12 relations" in answer.text
-    address = re.search(r'href="([^"]+)">Refresh</a>', answer.text)[1]
-    assert maintainer.get(address).text.partition("<main")[2] == answer.text.partition("<main")[2]
+    assert "1,200 of 5,000 rows, 3 of 12 relations" in response.text
+    address = re.search(r'href="([^"]+)">Refresh</a>', response.text)[1]
+    assert maintainer.get(address).text.partition("<main")[2] == response.text.partition("<main")[2]
 
 
 @pytest.mark.parametrize(
@@ -450,12 +450,12 @@ def test_up_to_a_hundred_skipped_rows_are_listed(count, said, maintainer, import
         db.session.add(ImportFailure(project_id=project.id, exception_message=f"<Title {line}> is wrong", **fields))
     db.session.commit()
 
-    answer = maintainer.get("/acme/shop/-/import")
+    response = maintainer.get("/acme/shop/-/import")
 
-    assert said in answer.text
-    assert ("the latest 100 are shown" in answer.text) is (count > 100)
-    assert len(re.findall(r"&lt;Title \d+&gt; is wrong", answer.text)) == min(count, 100)
-    assert count == 0 or f'<td data-label="Line">{count}</td>' in answer.text
+    assert said in response.text
+    assert ("the latest 100 are shown" in response.text) is (count > 100)
+    assert len(re.findall(r"&lt;Title \d+&gt; is wrong", response.text)) == min(count, 100)
+    assert count == 0 or f'<td data-label="Line">{count}</td>' in response.text
 
 
 def test_a_skipped_file_is_named_as_a_file(maintainer, imported, project):
@@ -463,10 +463,10 @@ def test_a_skipped_file_is_named_as_a_file(maintainer, imported, project):
     told = {"exception_class": "X", "exception_message": "The name", "source": "x", "relation_name": "uploads"}
     store(ImportFailure(project_id=project.id, **told))
 
-    answer = maintainer.get("/acme/shop/-/import")
+    response = maintainer.get("/acme/shop/-/import")
 
-    assert "One file of the archive could not be imported." in answer.text
-    assert '<td data-label="Line"><span class="muted">a file</span></td>' in answer.text
+    assert "One file of the archive could not be imported." in response.text
+    assert '<td data-label="Line"><span class="muted">a file</span></td>' in response.text
 
 
 @pytest.mark.parametrize(
@@ -548,17 +548,17 @@ def test_every_stage_of_an_export_has_text_and_keeps_the_old_file(fields, expect
     store_export(project)
     store(ProjectExport(project_id=project.id, relations_done=1, relations_total=4, **fields))
 
-    answer = maintainer.get(SETTINGS)
+    response = maintainer.get(SETTINGS)
 
-    assert stage_of(answer) == expected
-    assert "It can be downloaded until the new one is ready." in answer.text
+    assert stage_of(response) == expected
+    assert "It can be downloaded until the new one is ready." in response.text
     assert maintainer.get(DOWNLOAD).status_code == 200
 
 
 def test_a_double_click_starts_one_export(maintainer):
-    answers = [maintainer.send(START).status_code for _ in range(2)]
+    responses = [maintainer.send(START).status_code for _ in range(2)]
 
-    assert (answers, db.session.query(ProjectExport).count()) == ([302, 302], 1)
+    assert (responses, db.session.query(ProjectExport).count()) == ([302, 302], 1)
 
 
 def test_a_failed_export_shows_the_reason_until_the_next_one(maintainer, project):
@@ -586,11 +586,11 @@ def test_a_removed_export_shows_a_page_that_offers_a_new_one(maintainer, project
     export.updated_at = clock.now() - dt.timedelta(hours=25)
     db.session.commit()
 
-    answer = maintainer.get(DOWNLOAD)
+    response = maintainer.get(DOWNLOAD)
 
-    assert (answer.status_code, answer.mimetype) == (404, "text/html")
-    assert "none was made, or it has expired" in answer.text
-    assert f'action="{START}"' in answer.text
+    assert (response.status_code, response.mimetype) == (404, "text/html")
+    assert "none was made, or it has expired" in response.text
+    assert f'action="{START}"' in response.text
 
 
 @pytest.mark.parametrize(
@@ -625,10 +625,10 @@ def test_page_and_api_downloads_share_a_limit(maintainer, as_, project):
     turn("project_download_export_limit", 1)
     store_export(project)
 
-    answers = [as_(MAX).get(f"/projects/{project.id}/export/download"), maintainer.get(DOWNLOAD)]
+    responses = [as_(MAX).get(f"/projects/{project.id}/export/download"), maintainer.get(DOWNLOAD)]
 
-    assert [answer.status_code for answer in answers] == [200, 429]
-    assert "<h1>Too many requests</h1>" in answers[1].text
+    assert [response.status_code for response in responses] == [200, 429]
+    assert "<h1>Too many requests</h1>" in responses[1].text
 
 
 def test_starting_an_export_counts_against_the_limit(maintainer):
@@ -640,9 +640,9 @@ def test_starting_an_export_counts_against_the_limit(maintainer):
 def test_disabled_exports_are_not_found(maintainer):
     turn("project_export_enabled", False)
 
-    answers = [maintainer.get(DOWNLOAD), maintainer.send(START)]
+    responses = [maintainer.get(DOWNLOAD), maintainer.send(START)]
 
-    assert [answer.status_code for answer in answers] == [404, 404]
+    assert [response.status_code for response in responses] == [404, 404]
     assert START not in maintainer.get(SETTINGS).text
 
 
@@ -665,6 +665,6 @@ def test_the_page_announces_a_mail_when_mail_is_configured(app, maintainer, monk
 def test_a_project_may_be_named_like_the_download_path(visit, group):
     sample_data.make_project("download_export", group)
 
-    answer = visit(OLIVE).get("/acme/download_export")
+    response = visit(OLIVE).get("/acme/download_export")
 
-    assert (answer.status_code, "<h1>download_export</h1>" in answer.text) == (200, True)
+    assert (response.status_code, "<h1>download_export</h1>" in response.text) == (200, True)

@@ -25,8 +25,8 @@ def of(user):
 
 
 def test_a_new_user_signs_in_with_the_password_shown_and_chooses_another(administrator, visitor):
-    answer = administrator.send(f"{USERS}/new", name="Nina", username="nina", email="nina@example.org")
-    first = PASSWORD_SHOWN.search(answer.text)[1]
+    response = administrator.send(f"{USERS}/new", name="Nina", username="nina", email="nina@example.org")
+    first = PASSWORD_SHOWN.search(response.text)[1]
     sign_in(visitor, "nina", first)
 
     asked = visitor.get("/")
@@ -34,7 +34,7 @@ def test_a_new_user_signs_in_with_the_password_shown_and_chooses_another(adminis
         "/-/profile/password", current_password=first, new_password="green-tea-4711", repeated="green-tea-4711"
     )
 
-    assert (answer.status_code, user_by("nina").admin) == (201, False)
+    assert (response.status_code, user_by("nina").admin) == (201, False)
     assert (asked.status_code, asked.location) == (302, "/-/profile/password")
     assert (chosen.status_code, chosen.location) == (302, "/")
     assert is_signed_in(visitor)
@@ -50,10 +50,10 @@ def test_a_new_user_signs_in_with_the_password_shown_and_chooses_another(adminis
     ],
 )
 def test_an_invalid_user_shows_the_error_at_its_field(fields, text, administrator, people):
-    answer = administrator.send(f"{USERS}/new", name="New", **fields)
+    response = administrator.send(f"{USERS}/new", name="New", **fields)
 
-    assert answer.status_code == 422
-    assert text in answer.text
+    assert response.status_code == 422
+    assert text in response.text
     assert user_by("new") is None
 
 
@@ -89,10 +89,10 @@ def test_an_action_that_does_not_exist_is_not_found(administrator, people):
 def test_a_reset_password_ends_sessions_and_has_to_be_replaced(administrator, visitor, paula, people):
     sign_in(visitor)
 
-    answer = administrator.send(f"{of(paula)}/reset_password")
+    response = administrator.send(f"{of(paula)}/reset_password")
 
     assert not is_signed_in(visitor)
-    sign_in(visitor, "paula", PASSWORD_SHOWN.search(answer.text)[1])
+    sign_in(visitor, "paula", PASSWORD_SHOWN.search(response.text)[1])
     assert visitor.get("/").location == "/-/profile/password"
 
 

@@ -1,4 +1,4 @@
-"""What people wrote outlives their account, unless it is to go with them (supporting resources, section 3)."""
+"""Contributions of deleted users: moved to the ghost user or removed (supporting resources, section 3)."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def _mail_is_on(monkeypatch):
 
 
 def run_requests():
-    """Do what the job does with each request."""
+    """Run the job of each request."""
     for task in list(db.session.scalars(db.select(Task).where(Task.name == password_resets.send_reset.name))):
         with unit_of_work():
             password_resets.send_reset(*task.arguments)
@@ -64,9 +64,9 @@ def test_a_mailed_link_sets_a_new_password_and_ends_the_sessions(app, visitor, p
     signed_in.send(SIGN_IN, login="paula", password=PASSWORD)
     assert token in visitor.get(f"{RESET}?reset_password_token={token}").text
 
-    answer = reset(visitor, token)
+    response = reset(visitor, token)
 
-    assert (answer.status_code, answer.location) == (302, SIGN_IN)
+    assert (response.status_code, response.location) == (302, SIGN_IN)
     assert signed_in.get("/").status_code == 302
     assert (can_sign_in(app, PASSWORD), can_sign_in(app, NEW)) == (False, True)
     assert mails()[-1].subject == "Your password was changed"
@@ -131,8 +131,8 @@ def test_a_refused_password_leaves_the_link_valid(password, repeated, visitor, t
 
 def test_the_response_does_not_reveal_whether_an_address_is_known(visitor, paula):
     def request(email):
-        answer = visitor.send(REQUEST, email=email)
-        return answer.status_code, answer.location, "If an account has" in visitor.get(SIGN_IN).text
+        response = visitor.send(REQUEST, email=email)
+        return response.status_code, response.location, "If an account has" in visitor.get(SIGN_IN).text
 
     known, unknown = request("paula@example.org"), request("nobody@example.org")
     tasks = list(db.session.scalars(db.select(Task).order_by(Task.id)))
@@ -157,10 +157,10 @@ def test_the_token_is_not_stored(token):
 
 
 def test_mails_to_one_address_are_limited_per_hour(visitor, paula):
-    answers = [visitor.send(REQUEST, email="paula@example.org").status_code for _ in range(5)]
+    responses = [visitor.send(REQUEST, email="paula@example.org").status_code for _ in range(5)]
     run_requests()
 
-    assert (answers, len(mails())) == ([302] * 5, password_resets.MAX_MAILS)
+    assert (responses, len(mails())) == ([302] * 5, password_resets.MAX_MAILS)
 
 
 def test_requests_of_one_client_are_limited_per_hour(visitor, app):
@@ -173,8 +173,8 @@ def test_tokens_cannot_be_guessed(visitor, token):
     for number in range(password_resets.MAX_ATTEMPTS):
         reset(visitor, f"guess {number}")
 
-    answer = reset(visitor, token)
-    assert (answer.status_code, "Too many attempts" in answer.text) == (422, True)
+    response = reset(visitor, token)
+    assert (response.status_code, "Too many attempts" in response.text) == (422, True)
 
 
 def test_without_mail_the_page_refers_to_an_administrator(visitor, paula, monkeypatch):

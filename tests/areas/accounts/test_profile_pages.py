@@ -28,10 +28,10 @@ def signed_in(visitor, paula):
 
 
 def test_a_profile_is_changed_and_the_theme_is_used(maintainer, people):
-    answer = maintainer.send(PROFILE, name="Max M.", email=people[MAX].email, bio="Likes tests.", theme="dark")
+    response = maintainer.send(PROFILE, name="Max M.", email=people[MAX].email, bio="Likes tests.", theme="dark")
 
     user = reload(people[MAX])
-    assert answer.location == PROFILE
+    assert response.location == PROFILE
     assert (user.name, user.bio, user.theme) == ("Max M.", "Likes tests.", "dark")
     assert '<html lang="en" data-theme="dark">' in maintainer.get("/").text
 
@@ -43,10 +43,10 @@ def test_an_invalid_profile_is_refused(field, value, maintainer, people):
     before = people[MAX].name, people[MAX].email
     fields = {"name": "Max", "email": "max@example.org", "bio": "", "theme": "light"} | {field: value}
 
-    answer = maintainer.send(PROFILE, **fields)
+    response = maintainer.send(PROFILE, **fields)
 
     user = reload(people[MAX])
-    assert answer.status_code == 422
+    assert response.status_code == 422
     assert (user.name, user.email, user.theme) == (*before, "system")
 
 
@@ -61,10 +61,10 @@ def test_an_invalid_profile_is_refused(field, value, maintainer, people):
 def test_a_new_email_address_needs_the_current_password(password, text, email, signed_in, paula):
     fields = {"name": "Paula", "bio": "", "theme": "light", "current_password": password}
 
-    answer = signed_in.send(PROFILE, email="p@example.org", **fields)
+    response = signed_in.send(PROFILE, email="p@example.org", **fields)
 
-    assert answer.status_code == (422 if text else 302)
-    assert text in answer.text
+    assert response.status_code == (422 if text else 302)
+    assert text in response.text
     assert reload(paula).email == email
 
 
@@ -80,9 +80,9 @@ def test_a_new_password_ends_the_other_sessions(app, signed_in, paula):
     other = Visitor(app)
     sign_in(other)
 
-    answer = choose(signed_in)
+    response = choose(signed_in)
 
-    assert answer.status_code == 302
+    assert response.status_code == 302
     assert (is_signed_in(signed_in), is_signed_in(other)) == (True, False)
     assert password_matches(reload(paula).password_hash, CHOSEN)
 
@@ -98,10 +98,10 @@ def test_a_new_password_ends_the_other_sessions(app, signed_in, paula):
     ],
 )
 def test_an_invalid_password_is_refused(changes, text, signed_in, paula):
-    answer = choose(signed_in, **changes)
+    response = choose(signed_in, **changes)
 
-    assert answer.status_code == 422
-    assert text in answer.text
+    assert response.status_code == 422
+    assert text in response.text
     assert password_matches(reload(paula).password_hash, PASSWORD)
 
 

@@ -28,10 +28,10 @@ SECRET = re.compile(r'id="created-token" value="([^"]+)"')
 def test_a_token_is_shown_once_and_listed(page, visit, project, group):
     owner, day = visit(OLIVE), clock.today() + dt.timedelta(days=9)
 
-    answer = owner.send(page, **FIELDS, expires_at=day.isoformat())
+    response = owner.send(page, **FIELDS, expires_at=day.isoformat())
 
-    assert answer.status_code == 201
-    secret, listed = SECRET.search(answer.text)[1], owner.get(page).text
+    assert response.status_code == 201
+    secret, listed = SECRET.search(response.text)[1], owner.get(page).text
     assert (secret in listed, "deploy" in listed, "read_api, read_repository" in listed) == (False, True, True)
     token = db.session.query(PersonalAccessToken).one()
     member = db.session.query(Membership).filter_by(user_id=token.user_id).one()
@@ -47,13 +47,13 @@ def test_a_token_is_shown_once_and_listed(page, visit, project, group):
         ({"name": ""}, "Name can&#39;t be blank"),
         ({"scopes": []}, "Scopes can&#39;t be blank"),
         ({"expires_at": "2020-01-01"}, "Expiration date must be in the future"),
-        ({"access_level": "50"}, "Not a valid choice"),  # the role of an owner is not a maintainer's to give
+        ({"access_level": "50"}, "Not a valid choice"),  # a maintainer cannot grant the owner role
     ],
 )
 def test_a_refused_token_shows_the_error_in_the_form(fields, text, maintainer, project):
-    answer = maintainer.send(PROJECT, **FIELDS | fields)
+    response = maintainer.send(PROJECT, **FIELDS | fields)
 
-    assert (answer.status_code, text in answer.text, "400 Bad request" in answer.text) == (422, True, False)
+    assert (response.status_code, text in response.text, "400 Bad request" in response.text) == (422, True, False)
     assert db.session.query(PersonalAccessToken).count() == 0
 
 
@@ -63,9 +63,9 @@ def test_a_rotated_token_keeps_its_lifetime(maintainer, project):
     day = re.search(r'name="expires_at"[^>]* value="([^"]+)"', asked)[1]
     assert day == (clock.today() + dt.timedelta(days=90)).isoformat()
 
-    answer = maintainer.send(f"{PROJECT}/{token.id}/rotate", expires_at=day)
+    response = maintainer.send(f"{PROJECT}/{token.id}/rotate", expires_at=day)
 
-    assert (answer.status_code, len(SECRET.findall(answer.text))) == (200, 1)
+    assert (response.status_code, len(SECRET.findall(response.text))) == (200, 1)
     assert reload(token).revoked
     assert "Revoked" in maintainer.get(f"{PROJECT}?state=inactive").text
     again = maintainer.send(f"{PROJECT}/{token.id}/rotate", expires_at=day)
@@ -119,11 +119,11 @@ def test_who_may_revoke_a_leaked_token(person, may, visit, leaked):
     visitor = visit(person)
 
     for name, (text, token) in leaked.items():
-        answer = visitor.send(LEAKED, secret=f" {text}\n")
+        response = visitor.send(LEAKED, secret=f" {text}\n")
 
-        assert (answer.status_code, reload(token).revoked) == ((302, True) if name in may else (422, False))
-        assert (NOT_REVOKED in answer.text) is (name not in may)
-        assert text not in answer.text
+        assert (response.status_code, reload(token).revoked) == ((302, True) if name in may else (422, False))
+        assert (NOT_REVOKED in response.text) is (name not in may)
+        assert text not in response.text
 
 
 def test_unknown_revoked_and_foreign_tokens_get_the_same_response(visit, leaked):
@@ -144,9 +144,9 @@ def test_checks_of_leaked_tokens_are_rate_limited(visit, leaked):
     for _ in range(MAX_LEAKED_TOKENS):
         assert sam.send(LEAKED, secret="unknown").status_code == 422
 
-    answer = sam.send(LEAKED, secret=leaked["dev"][0])
+    response = sam.send(LEAKED, secret=leaked["dev"][0])
 
-    assert (answer.status_code, "Too many tokens. Try again in 10 minutes." in answer.text) == (429, True)
+    assert (response.status_code, "Too many tokens. Try again in 10 minutes." in response.text) == (429, True)
     assert not reload(leaked["dev"][1]).revoked
 
 

@@ -134,9 +134,9 @@ def test_a_bot_is_a_member_only_through_its_token(as_admin, tokens, project, gro
     ],
 )
 def test_invalid_fields_are_refused_and_create_no_bot(fields, status, body, as_maintainer, tokens):
-    answer = as_maintainer.post(tokens, json=FIELDS | fields)
+    response = as_maintainer.post(tokens, json=FIELDS | fields)
 
-    assert (answer.status_code, answer.json) == (status, body)
+    assert (response.status_code, response.json) == (status, body)
     assert db.session.query(ResourceBot).count() == 0
 
 

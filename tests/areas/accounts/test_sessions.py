@@ -1,4 +1,4 @@
-"""Signing in and out, and what a session is worth."""
+"""Signing in and out, and the validity of sessions."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ def is_signed_in(visitor):
 
 @pytest.mark.parametrize("login", ["paula", "paula@example.org", "PAULA", " paula "])
 def test_users_sign_in_with_username_or_email(login, visitor, paula):
-    answer = sign_in(visitor, login)
+    response = sign_in(visitor, login)
 
-    assert (answer.status_code, answer.location) == (302, HOME)
+    assert (response.status_code, response.location) == (302, HOME)
     assert is_signed_in(visitor)
 
 
 @pytest.mark.parametrize(("login", "password"), [("paula", "wrong"), ("nobody", PASSWORD), ("max", ""), ("max", "x")])
 def test_a_refused_sign_in_does_not_reveal_the_reason(login, password, visitor, paula, people):
-    answer = sign_in(visitor, login, password)
+    response = sign_in(visitor, login, password)
 
-    assert answer.status_code == (401 if password else 422)
-    assert (WRONG in answer.text) is bool(password)
+    assert response.status_code == (401 if password else 422)
+    assert (WRONG in response.text) is bool(password)
     assert not is_signed_in(visitor)
 
 
@@ -59,10 +59,10 @@ def test_a_refused_form_keeps_its_values_except_the_password(visitor, paula):
 def test_after_ten_failures_the_right_password_is_refused_too(visitor, paula):
     failures = [sign_in(visitor, password="wrong").status_code for _ in range(MAX_FAILURES_OF_ACCOUNT)]
 
-    answer = sign_in(visitor)
+    response = sign_in(visitor)
 
     assert failures == [401] * MAX_FAILURES_OF_ACCOUNT
-    assert (answer.status_code, "Try again in 10 minutes." in answer.text) == (429, True)
+    assert (response.status_code, "Try again in 10 minutes." in response.text) == (429, True)
     assert not is_signed_in(visitor)
 
 
@@ -106,10 +106,10 @@ def test_a_cookie_is_invalid_after_signing_out(visitor, paula):
     sign_in(visitor)
     cookie = visitor.cookies.get_cookie(COOKIE).value
 
-    answer = visitor.send(SIGN_OUT)
+    response = visitor.send(SIGN_OUT)
     visitor.cookies.set_cookie(COOKIE, cookie)
 
-    assert (answer.status_code, answer.location) == (302, SIGN_IN)
+    assert (response.status_code, response.location) == (302, SIGN_IN)
     assert not is_signed_in(visitor)
 
 
@@ -135,9 +135,9 @@ def test_blocking_or_a_new_password_ends_sessions_at_once(method, path, fields, 
     sign_in(visitor)
     assert is_signed_in(visitor)
 
-    answer = getattr(as_(ADA), method)(f"/users/{paula.id}/{path}".rstrip("/"), json=fields)
+    response = getattr(as_(ADA), method)(f"/users/{paula.id}/{path}".rstrip("/"), json=fields)
 
-    assert answer.status_code < 300
+    assert response.status_code < 300
     assert not is_signed_in(visitor)
 
 
@@ -166,9 +166,9 @@ def test_a_blocked_user_cannot_sign_in(visitor, paula, as_):
 
 @pytest.mark.parametrize("wanted", ["/acme/shop", "/-/profile/personal_access_tokens?page=2", "/?search=a%20b"])
 def test_signing_in_returns_to_the_requested_page(wanted, visitor, paula):
-    answer = sign_in(visitor, address=f"{SIGN_IN}?next={wanted.replace('%', '%25')}")
+    response = sign_in(visitor, address=f"{SIGN_IN}?next={wanted.replace('%', '%25')}")
 
-    assert answer.location == wanted
+    assert response.location == wanted
 
 
 @pytest.mark.parametrize(
@@ -205,13 +205,13 @@ def test_the_cookie_is_host_only_and_http_only(visitor, paula):
 @pytest.mark.parametrize(("minutes", "is_sent"), [(0, False), (4, False), (6, True)])
 def test_the_cookie_is_renewed_after_some_minutes(minutes, is_sent, visitor, paula, monkeypatch):
     sign_in(visitor)
-    visitor.open("GET", HOME)  # the first page has a token for forms put into it
+    visitor.open("GET", HOME)  # the first page sets the CSRF token
     later = clock.now() + dt.timedelta(minutes=minutes)
     monkeypatch.setattr(clock, "now", lambda: later)
 
-    answer = visitor.open("GET", HOME)
+    response = visitor.open("GET", HOME)
 
-    assert (answer.status_code, COOKIE in answer.headers.get("Set-Cookie", "")) == (200, is_sent)
+    assert (response.status_code, COOKIE in response.headers.get("Set-Cookie", "")) == (200, is_sent)
 
 
 def test_during_a_key_rotation_every_page_renews_the_cookie(visitor, paula, monkeypatch):
@@ -258,9 +258,11 @@ def test_cookies_signed_with_a_new_key_by_another_process_are_accepted(app, visi
     token = visitor.csrf_token()
     app.config.update(SECRET_KEY=b"that of before", SECRET_KEY_FALLBACKS=[], WTF_CSRF_SECRET_KEY=[b"that of before"])
 
-    answer = visitor.open("POST", "/users/sign_in", data={"csrf_token": token, "login": "nobody", "password": "wrong"})
+    response = visitor.open(
+        "POST", "/users/sign_in", data={"csrf_token": token, "login": "nobody", "password": "wrong"}
+    )
 
-    assert "Invalid login or password" in answer.text
+    assert "Invalid login or password" in response.text
 
 
 def test_a_form_opened_before_a_key_rotation_is_accepted(visitor, monkeypatch):
@@ -283,6 +285,8 @@ def test_a_new_form_is_signed_with_the_newest_key(visitor, monkeypatch):
     token = visitor.csrf_token()
     monkeypatch.setattr(key_ring, "keyring", lambda: key_ring.KeyRing(["n" * 32]))
 
-    answer = visitor.open("POST", "/users/sign_in", data={"csrf_token": token, "login": "nobody", "password": "wrong"})
+    response = visitor.open(
+        "POST", "/users/sign_in", data={"csrf_token": token, "login": "nobody", "password": "wrong"}
+    )
 
-    assert "Invalid login or password" in answer.text
+    assert "Invalid login or password" in response.text

@@ -1,4 +1,4 @@
-"""Personal access tokens through HTTP, and what a token is worth (supporting resources, section 4; common behaviour,
+"""Personal access tokens through HTTP, and their validity (supporting resources, section 4; common behaviour,
 section 6)."""
 
 from __future__ import annotations
@@ -125,20 +125,24 @@ def endpoint(people, group, project):
 def test_no_endpoint_accepts_a_blocked_user(endpoint, client_of):
     barred = client_of(make_user("barred", admin=True, state=BLOCKED))
 
-    answers = {(method, path): barred.open(method, endpoint(path)) for method, path in ALL}
+    responses = {(method, path): barred.open(method, endpoint(path)) for method, path in ALL}
 
     refused = {"message": "403 Forbidden - Your account has been blocked."}
-    assert [what for what, answer in answers.items() if (answer.status_code, answer.json) != (403, refused)] == []
+    assert [
+        what for what, response in responses.items() if (response.status_code, response.json) != (403, refused)
+    ] == []
 
 
 def test_no_endpoint_accepts_an_expired_token(endpoint, people, client_of):
     late = client_of(people[ADA], expires_at=TODAY)
 
-    answers = {(method, path): late.open(method, endpoint(path)) for method, path in ALL}
+    responses = {(method, path): late.open(method, endpoint(path)) for method, path in ALL}
 
     expired = invalid("Token is expired. You can either do re-authorization or token refresh.")
-    assert [what for what, answer in answers.items() if (answer.status_code, answer.json) != (401, expired)] == []
-    assert answers["GET", "/user"].headers["WWW-Authenticate"] == (
+    assert [
+        what for what, response in responses.items() if (response.status_code, response.json) != (401, expired)
+    ] == []
+    assert responses["GET", "/user"].headers["WWW-Authenticate"] == (
         'Bearer realm="Protected by OAuth 2.0", error="invalid_token", '
         'error_description="Token is expired. You can either do re-authorization or token refresh."'
     )
@@ -147,26 +151,32 @@ def test_no_endpoint_accepts_an_expired_token(endpoint, people, client_of):
 def test_no_endpoint_accepts_a_revoked_token(endpoint, people, client_of):
     gone = client_of(people[ADA], revoked=True)
 
-    answers = {(method, path): gone.open(method, endpoint(path)) for method, path in ALL}
+    responses = {(method, path): gone.open(method, endpoint(path)) for method, path in ALL}
 
     revoked = invalid("Token was revoked. You have to re-authorize from the user.")
-    assert [what for what, answer in answers.items() if (answer.status_code, answer.json) != (401, revoked)] == []
+    assert [
+        what for what, response in responses.items() if (response.status_code, response.json) != (401, revoked)
+    ] == []
 
 
 def test_no_endpoint_accepts_an_unknown_token(endpoint, as_):
-    answers = {
+    responses = {
         (method, path): as_(NOBODY).open(method, endpoint(path), headers={"PRIVATE-TOKEN": "made up"})
         for method, path in ALL
     }
 
-    assert [what for what, answer in answers.items() if (answer.status_code, answer.json) != (401, UNAUTHORIZED)] == []
-    assert "WWW-Authenticate" not in answers["GET", "/user"].headers
+    assert [
+        what for what, response in responses.items() if (response.status_code, response.json) != (401, UNAUTHORIZED)
+    ] == []
+    assert "WWW-Authenticate" not in responses["GET", "/user"].headers
 
 
 def test_no_endpoint_writes_without_a_token(endpoint, as_):
-    answers = {(method, path): as_(NOBODY).open(method, endpoint(path)) for method, path in WRITE}
+    responses = {(method, path): as_(NOBODY).open(method, endpoint(path)) for method, path in WRITE}
 
-    assert [what for what, answer in answers.items() if (answer.status_code, answer.json) != (401, UNAUTHORIZED)] == []
+    assert [
+        what for what, response in responses.items() if (response.status_code, response.json) != (401, UNAUTHORIZED)
+    ] == []
 
 
 def test_a_read_api_token_reads_everything_and_writes_nothing(endpoint, people, client_of):
@@ -177,13 +187,13 @@ def test_a_read_api_token_reads_everything_and_writes_nothing(endpoint, people, 
     }
     written = {(method, path): reader.open(method, endpoint(path)) for method, path in WRITE}
 
-    assert [path for path, answer in read.items() if answer.status_code != 200] == []
+    assert [path for path, response in read.items() if response.status_code != 200] == []
     refused = {
         what: insufficient("read_user api read_api" if what[1].startswith("/users") else "api read_api")
         for what in written
     }
-    assert {what: answer.status_code for what, answer in written.items()} == dict.fromkeys(written, 403)
-    assert {what: answer.json for what, answer in written.items()} == refused
+    assert {what: response.status_code for what, response in written.items()} == dict.fromkeys(written, 403)
+    assert {what: response.json for what, response in written.items()} == refused
 
 
 def test_a_read_user_token_reads_users_only(endpoint, people, client_of):
@@ -235,22 +245,22 @@ def test_who_may_do_what_with_tokens(method, path, json, statuses, people, as_):
     token = db.session.query(PersonalAccessToken).filter_by(user_id=people[SAM].id).one()
     filled = path.format(sam=people[SAM].id, token=token.id)
 
-    answers = [as_(name).open(method, filled, json=json) for name in (*PEOPLE, NOBODY)]
+    responses = [as_(name).open(method, filled, json=json) for name in (*PEOPLE, NOBODY)]
 
-    assert " ".join(str(answer.status_code) for answer in answers) == statuses
-    assert all(answer.json == UNAUTHORIZED for answer in answers if answer.status_code == 401)
-    assert all(answer.json == FORBIDDEN for answer in answers if answer.status_code == 403)
+    assert " ".join(str(response.status_code) for response in responses) == statuses
+    assert all(response.json == UNAUTHORIZED for response in responses if response.status_code == 401)
+    assert all(response.json == FORBIDDEN for response in responses if response.status_code == 403)
 
 
 def test_a_new_token_is_shown_once_and_works(people, as_admin, as_):
-    answer = as_admin.post(
+    response = as_admin.post(
         f"/users/{people[SAM].id}/personal_access_tokens",
         json=NEW | {"expires_at": TOMORROW.isoformat(), "description": "for builds"},
     )
 
-    assert (answer.status_code, set(answer.json)) == (201, TOKEN | {"token"})
+    assert (response.status_code, set(response.json)) == (201, TOKEN | {"token"})
     shown = {"name", "description", "revoked", "scopes", "user_id", "active", "expires_at", "last_used_at"}
-    assert {name: answer.json[name] for name in shown} == {
+    assert {name: response.json[name] for name in shown} == {
         "name": "ci",
         "description": "for builds",
         "revoked": False,
@@ -260,15 +270,19 @@ def test_a_new_token_is_shown_once_and_works(people, as_admin, as_):
         "expires_at": TOMORROW.isoformat(),
         "last_used_at": None,
     }
-    mine = as_(NOBODY).get("/user", headers={"PRIVATE-TOKEN": answer.json["token"]})
+    mine = as_(NOBODY).get("/user", headers={"PRIVATE-TOKEN": response.json["token"]})
     assert mine.json["username"] == SAM
-    assert set(as_admin.get(f"/personal_access_tokens/{answer.json['id']}").json) == TOKEN
+    assert set(as_admin.get(f"/personal_access_tokens/{response.json['id']}").json) == TOKEN
 
 
 def test_a_token_without_a_last_day_never_expires(people, as_admin):
-    answer = as_admin.post(f"/users/{people[SAM].id}/personal_access_tokens", json=NEW)
+    response = as_admin.post(f"/users/{people[SAM].id}/personal_access_tokens", json=NEW)
 
-    assert (answer.json["expires_at"], answer.json["active"], len(answer.json["token"]) >= 20) == (None, True, True)
+    assert (response.json["expires_at"], response.json["active"], len(response.json["token"]) >= 20) == (
+        None,
+        True,
+        True,
+    )
 
 
 @pytest.mark.parametrize(
@@ -286,24 +300,24 @@ def test_a_token_without_a_last_day_never_expires(people, as_admin):
     ],
 )
 def test_invalid_tokens_are_refused(fields, status, body, people, as_admin):
-    answer = as_admin.post(f"/users/{people[SAM].id}/personal_access_tokens", json=fields)
+    response = as_admin.post(f"/users/{people[SAM].id}/personal_access_tokens", json=fields)
 
-    assert (answer.status_code, answer.json) == (status, body)
+    assert (response.status_code, response.json) == (status, body)
 
 
 @pytest.mark.parametrize("scopes", ["scopes=api,read_user", "scopes[]=api&scopes[]=read_user"])
 def test_scopes_are_an_array_or_a_text(scopes, people, as_admin):
-    answer = as_admin.post(f"/users/{people[SAM].id}/personal_access_tokens?name=ci&{scopes}")
+    response = as_admin.post(f"/users/{people[SAM].id}/personal_access_tokens?name=ci&{scopes}")
 
-    assert (answer.status_code, answer.json["scopes"]) == (201, ["api", "read_user"])
+    assert (response.status_code, response.json["scopes"]) == (201, ["api", "read_user"])
 
 
 def test_every_scope_is_accepted(people, as_admin):
-    answer = as_admin.post(
+    response = as_admin.post(
         f"/users/{people[SAM].id}/personal_access_tokens", json={"name": "all", "scopes": list(SCOPES)}
     )
 
-    assert answer.json["scopes"] == list(SCOPES)
+    assert response.json["scopes"] == list(SCOPES)
 
 
 @pytest.mark.parametrize("person", [OLIVE, SAM])
@@ -312,10 +326,10 @@ def test_users_list_their_own_tokens(person, people, client_of):
         make_token(people[name])
     client = client_of(people[person])
 
-    answer = client.get("/personal_access_tokens")
+    response = client.get("/personal_access_tokens")
 
-    assert {token["user_id"] for token in answer.json} == {people[person].id}
-    assert [set(token) for token in answer.json] == [TOKEN, TOKEN]
+    assert {token["user_id"] for token in response.json} == {people[person].id}
+    assert [set(token) for token in response.json] == [TOKEN, TOKEN]
 
 
 @pytest.mark.both_databases
@@ -333,9 +347,9 @@ def test_administrators_list_all_tokens_oldest_first(people, as_admin):
 
 @pytest.mark.parametrize("query", ["user_id=999999", "user_id="])
 def test_tokens_of_an_unknown_user_are_not_found(query, as_admin):
-    answer = as_admin.get(f"/personal_access_tokens?{query}")
+    response = as_admin.get(f"/personal_access_tokens?{query}")
 
-    assert (answer.status_code, answer.json) == (404, {"message": "404 Not Found"})
+    assert (response.status_code, response.json) == (404, {"message": "404 Not Found"})
 
 
 FILTERED = [
@@ -391,9 +405,9 @@ def test_filters_of_tokens(people, as_admin):
     ],
 )
 def test_invalid_filters_of_tokens_are_refused(query, text, as_stranger):
-    answer = as_stranger.get(f"/personal_access_tokens?{query}")
+    response = as_stranger.get(f"/personal_access_tokens?{query}")
 
-    assert (answer.status_code, answer.json) == (400, {"error": text})
+    assert (response.status_code, response.json) == (400, {"error": text})
 
 
 @pytest.mark.both_databases
@@ -423,9 +437,9 @@ def test_a_revoked_token_stops_working(people, client_of):
     client = client_of(people[SAM])
     own = client.get("/personal_access_tokens/self").json["id"]
 
-    answer = client.delete(f"/personal_access_tokens/{own}")
+    response = client.delete(f"/personal_access_tokens/{own}")
 
-    assert (answer.status_code, answer.data, answer.content_type) == (204, b"", None)
+    assert (response.status_code, response.data, response.content_type) == (204, b"", None)
     assert client.get("/user").json == invalid("Token was revoked. You have to re-authorize from the user.")
 
 
@@ -443,21 +457,21 @@ def test_rotating_replaces_a_token(which, people, client_of, as_):
     old = client_of(people[SAM], "api", "read_user", name="ci", description="d")
     own = old.get("/personal_access_tokens/self").json["id"]
 
-    answer = old.post(f"/personal_access_tokens/{own if which == 'id' else which}/rotate")
+    response = old.post(f"/personal_access_tokens/{own if which == 'id' else which}/rotate")
 
     in_a_week = (TODAY + dt.timedelta(days=7)).isoformat()
     shown = ("name", "description", "scopes", "revoked", "active", "expires_at")
-    assert (answer.status_code, set(answer.json)) == (200, TOKEN | {"token"})
-    assert [answer.json[name] for name in shown] == ["ci", "d", ["api", "read_user"], False, True, in_a_week]
-    assert answer.json["id"] != own
+    assert (response.status_code, set(response.json)) == (200, TOKEN | {"token"})
+    assert [response.json[name] for name in shown] == ["ci", "d", ["api", "read_user"], False, True, in_a_week]
+    assert response.json["id"] != own
     assert old.get("/user").status_code == 401
-    assert as_(NOBODY).get("/user", headers={"PRIVATE-TOKEN": answer.json["token"]}).json["username"] == SAM
+    assert as_(NOBODY).get("/user", headers={"PRIVATE-TOKEN": response.json["token"]}).json["username"] == SAM
 
 
 def test_a_rotated_token_expires_when_asked_to(people, client_of):
-    answer = client_of(people[SAM]).post(f"/personal_access_tokens/self/rotate?expires_at={TOMORROW}")
+    response = client_of(people[SAM]).post(f"/personal_access_tokens/self/rotate?expires_at={TOMORROW}")
 
-    assert (answer.status_code, answer.json["expires_at"]) == (200, TOMORROW.isoformat())
+    assert (response.status_code, response.json["expires_at"]) == (200, TOMORROW.isoformat())
 
 
 @pytest.mark.parametrize(
@@ -470,9 +484,9 @@ def test_a_rotated_token_expires_when_asked_to(people, client_of):
 def test_a_token_that_cannot_be_rotated_stays(query, status, body, people, client_of):
     client = client_of(people[SAM])
 
-    answer = client.post(f"/personal_access_tokens/self/rotate?{query}")
+    response = client.post(f"/personal_access_tokens/self/rotate?{query}")
 
-    assert (answer.status_code, answer.json) == (status, body)
+    assert (response.status_code, response.json) == (status, body)
     assert client.get("/user").status_code == 200
 
 
@@ -480,9 +494,9 @@ def test_a_revoked_token_cannot_be_rotated(people, as_admin):
     make_token(people[SAM], revoked=True)
     token = db.session.query(PersonalAccessToken).filter_by(revoked=True).one()
 
-    answer = as_admin.post(f"/personal_access_tokens/{token.id}/rotate")
+    response = as_admin.post(f"/personal_access_tokens/{token.id}/rotate")
 
-    assert (answer.status_code, answer.json) == (400, {"message": "400 Bad request - Token already revoked"})
+    assert (response.status_code, response.json) == (400, {"message": "400 Bad request - Token already revoked"})
 
 
 @pytest.mark.parametrize(
@@ -504,11 +518,11 @@ def test_a_revoked_token_cannot_be_rotated(people, as_admin):
 def test_tokens_are_accepted_in_these_places(headers, query, status, people, as_):
     token = make_token(people[SAM])
 
-    answer = as_(NOBODY).get(
+    response = as_(NOBODY).get(
         f"/user?{query.format(token)}", headers={name: value.format(token) for name, value in headers.items()}
     )
 
-    assert answer.status_code == status
+    assert response.status_code == status
 
 
 def test_the_last_use_of_a_token_is_updated_at_intervals(people, client_of):

@@ -30,7 +30,7 @@ STEP = dt.timedelta(seconds=30)
 
 @pytest.fixture
 def _frozen(monkeypatch):
-    """A clock that stands still, so that no test falls into two time steps."""
+    """A fixed clock, so that a test does not cross a time step."""
     now = clock.now()
     monkeypatch.setattr(clock, "now", lambda: now)
 
@@ -56,7 +56,7 @@ def names_of_events():
 
 @pytest.fixture
 def secret(paula):
-    """The secret of paula, whose authentication has two factors; the current code is not used."""
+    """The secret of paula, who has two-factor authentication; its current code is unused."""
     text = pyotp.random_base32()
     with unit_of_work():
         two_factor.enable(db.session.get(User, paula.id), text, code_at(text, -1))
@@ -75,12 +75,12 @@ def test_the_setup_shows_key_and_recovery_codes_once(visitor, app, paula):
     sign_in(other)
     page = visitor.get(SETUP)
     secret = KEY.search(page.text).group(1).replace(" ", "")
-    assert KEY.search(visitor.get(SETUP).text).group(1).replace(" ", "") == secret  # the same while it is set up
+    assert KEY.search(visitor.get(SETUP).text).group(1).replace(" ", "") == secret  # the same during the setup
 
-    answer = visitor.send(SETUP, code=code_at(secret), current_password=PASSWORD)
+    response = visitor.send(SETUP, code=code_at(secret), current_password=PASSWORD)
 
-    codes = CODES.findall(answer.text)
-    assert (answer.status_code, len(set(codes))) == (200, two_factor.RECOVERY_CODES)
+    codes = CODES.findall(response.text)
+    assert (response.status_code, len(set(codes))) == (200, two_factor.RECOVERY_CODES)
     assert "<svg" in page.text
     assert "style=" not in page.text
     assert not CODES.search(visitor.get(SETUP).text)
@@ -105,16 +105,16 @@ def test_the_setup_needs_code_and_password(fields, text, visitor, paula):
     secret = KEY.search(visitor.get(SETUP).text).group(1).replace(" ", "")
     fields["code"] = code_at(secret) if fields["code"] == "right" else fields["code"]
 
-    answer = visitor.send(SETUP, **fields)
+    response = visitor.send(SETUP, **fields)
 
-    assert (answer.status_code, text in answer.text) == (422, True)
+    assert (response.status_code, text in response.text) == (422, True)
     assert db.session.scalar(db.select(TwoFactorSecret)) is None
 
 
 def test_the_password_alone_does_not_sign_in(visitor, secret):
-    answer = sign_in(visitor)
+    response = sign_in(visitor)
 
-    assert (answer.status_code, answer.location) == (302, SECOND_STEP)
+    assert (response.status_code, response.location) == (302, SECOND_STEP)
     assert not is_signed_in(visitor)
     assert db.session.scalar(db.select(BrowserSession)) is None
     assert visitor.send(SECOND_STEP, code="12345").status_code == 401
@@ -131,20 +131,20 @@ def test_clocks_may_differ_by_one_step(steps, status, visitor, secret):
 
 
 def test_a_code_works_once(app, secret):
-    answers = []
+    responses = []
     for steps in (0, 0, -1):
         visitor = Visitor(app)
         sign_in(visitor)
-        answers.append(visitor.send(SECOND_STEP, code=code_at(secret, steps)).status_code)
+        responses.append(visitor.send(SECOND_STEP, code=code_at(secret, steps)).status_code)
 
-    assert answers == [302, 401, 401]
+    assert responses == [302, 401, 401]
 
 
 def test_without_a_password_there_is_no_second_step(visitor, secret):
     assert visitor.get(SECOND_STEP).location.startswith(SIGN_IN)
-    answer = visitor.send(SECOND_STEP, code=code_at(secret))
+    response = visitor.send(SECOND_STEP, code=code_at(secret))
 
-    assert (answer.status_code, is_signed_in(visitor)) == (302, False)
+    assert (response.status_code, is_signed_in(visitor)) == (302, False)
 
 
 def test_a_change_of_the_password_ends_the_second_step(visitor, secret, paula):
@@ -164,25 +164,25 @@ def test_the_second_step_expires(visitor, secret, monkeypatch):
 
 
 def test_codes_cannot_be_guessed(app, secret):
-    answers = []
+    responses = []
     for number in range(two_factor.MAX_ATTEMPTS + 1):
-        visitor = Visitor(app)  # a new browser each time, and a right password in between
+        visitor = Visitor(app)  # a new session each time, with a right password in between
         sign_in(visitor)
-        answers.append(visitor.send(SECOND_STEP, code=f"{number:06}").status_code)
+        responses.append(visitor.send(SECOND_STEP, code=f"{number:06}").status_code)
 
     last = visitor.send(SECOND_STEP, code=code_at(secret))
-    assert answers == [401] * two_factor.MAX_ATTEMPTS + [429]
+    assert responses == [401] * two_factor.MAX_ATTEMPTS + [429]
     assert (last.status_code, is_signed_in(visitor)) == (429, False)
 
 
 def test_a_recovery_code_works_once(app, recovery_codes):
-    answers = []
+    responses = []
     for text in (recovery_codes[0], recovery_codes[0].upper(), f" {recovery_codes[1].upper()} "):
         visitor = Visitor(app)
         sign_in(visitor)
-        answers.append(visitor.send(SECOND_STEP, code=text).status_code)
+        responses.append(visitor.send(SECOND_STEP, code=text).status_code)
 
-    assert answers == [302, 401, 302]
+    assert responses == [302, 401, 302]
     assert "8 recovery codes left" in visitor.get(SETUP).text
 
 
@@ -205,10 +205,10 @@ def test_new_recovery_codes_replace_the_old(visitor, secret, recovery_codes):
     visitor.send(SECOND_STEP, code=code_at(secret))
     refused = visitor.send(f"{SETUP}/codes", **{"codes-current_password": "wrong"})
 
-    answer = visitor.send(f"{SETUP}/codes", **{"codes-current_password": PASSWORD})
+    response = visitor.send(f"{SETUP}/codes", **{"codes-current_password": PASSWORD})
 
     assert (refused.status_code, CODES.findall(refused.text)) == (422, [])
-    assert not set(CODES.findall(answer.text)) & set(recovery_codes)
+    assert not set(CODES.findall(response.text)) & set(recovery_codes)
     visitor.send("/users/sign_out")
     sign_in(visitor)
     assert visitor.send(SECOND_STEP, code=recovery_codes[0]).status_code == 401
@@ -231,8 +231,8 @@ def test_administrators_reset_two_factor(way, visit, as_admin, visitor, secret, 
     sign_in(visitor)
     visitor.send(SECOND_STEP, code=code_at(secret))
     if way == "page":
-        answer = visit(ADA).send(f"/admin/users/{paula.id}/disable_two_factor")
-        assert answer.status_code == 302
+        response = visit(ADA).send(f"/admin/users/{paula.id}/disable_two_factor")
+        assert response.status_code == 302
     elif way == "api":
         path = f"/users/{paula.id}/disable_two_factor"
         assert [as_admin.patch(path).status_code for _ in range(2)] == [204, 400]
@@ -278,9 +278,9 @@ def test_a_required_second_factor_is_set_up_before_the_end_of_the_grace_period(v
     later = clock.now() + dt.timedelta(hours=2)
     monkeypatch.setattr(clock, "now", lambda: later)
 
-    answers = [visitor.get("/"), visitor.send("/-/profile", name="Paula"), visitor.get("/-/profile/password")]
+    responses = [visitor.get("/"), visitor.send("/-/profile", name="Paula"), visitor.get("/-/profile/password")]
 
-    assert {(answer.status_code, answer.location) for answer in answers} == {(302, SETUP)}
+    assert {(response.status_code, response.location) for response in responses} == {(302, SETUP)}
     secret = KEY.search(visitor.get(SETUP).text).group(1).replace(" ", "")
     visitor.send(SETUP, code=code_at(secret), current_password=PASSWORD)
     assert is_signed_in(visitor)
@@ -296,7 +296,7 @@ def test_a_required_second_factor_disables_passwords_of_git(app, project, paula,
         path = "/acme/shop.git/info/refs?service=git-upload-pack"
         return app.test_client().get(path, auth=("paula", PASSWORD)).status_code
 
-    assert status() != 401  # the time of grace begins
+    assert status() != 401  # the grace period begins
     later = clock.now() + dt.timedelta(hours=2)
     monkeypatch.setattr(clock, "now", lambda: later)
     assert status() == 401

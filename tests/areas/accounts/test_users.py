@@ -51,8 +51,8 @@ def new(**changes):
     return {name: value for name, value in (NEW | changes).items() if value is not None}
 
 
-def usernames(answer):
-    return [user["username"] for user in answer.json]
+def usernames(response):
+    return [user["username"] for user in response.json]
 
 
 @pytest.fixture
@@ -84,28 +84,30 @@ def other(people):
 def test_who_may_do_what_with_users(method, path, json, statuses, other, as_):
     unchanged = {"If-Unmodified-Since": "Mon, 01 Jan 1990 00:00:00 GMT"} if method == "DELETE" else {}
 
-    answers = [
+    responses = [
         as_(name).open(method, path.format(other.id), json=json, headers=unchanged) for name in (*PEOPLE, NOBODY)
     ]
 
-    assert " ".join(str(answer.status_code) for answer in answers) == statuses
-    assert all(answer.json == UNAUTHORIZED for answer in answers if answer.status_code == 401)
-    assert all(answer.json == {"message": "404 User Not Found"} for answer in answers if answer.status_code == 404)
-    assert all(answer.json == FORBIDDEN for answer in answers if answer.status_code == 403 and path != "/users")
+    assert " ".join(str(response.status_code) for response in responses) == statuses
+    assert all(response.json == UNAUTHORIZED for response in responses if response.status_code == 401)
+    assert all(
+        response.json == {"message": "404 User Not Found"} for response in responses if response.status_code == 404
+    )
+    assert all(response.json == FORBIDDEN for response in responses if response.status_code == 403 and path != "/users")
 
 
 @pytest.mark.parametrize(("person", "keys"), [(ADA, ADMIN), (SAM, PUBLIC)])
 def test_users_see_themselves_with_the_keys_of_their_role(person, keys, as_):
-    answer = as_(person).get("/user")
+    response = as_(person).get("/user")
 
-    assert (answer.status_code, set(answer.json)) == (200, keys)
+    assert (response.status_code, set(response.json)) == (200, keys)
 
 
 @pytest.mark.parametrize(("person", "keys"), [(ADA, ADMIN), (SAM, BASIC)])
 def test_lists_of_users_have_the_keys_of_the_callers_role(person, keys, as_):
-    answer = as_(person).get("/users")
+    response = as_(person).get("/users")
 
-    assert {frozenset(user) for user in answer.json} == {frozenset(keys)}
+    assert {frozenset(user) for user in response.json} == {frozenset(keys)}
 
 
 @pytest.mark.parametrize(("person", "keys"), [(ADA, DETAILS), (SAM, USER), (NOBODY, USER)])
@@ -117,9 +119,9 @@ def test_a_user_has_the_documented_keys(people, client_of):
     signed_in = dt.datetime(2021, 1, 19, 7, 11, 2, tzinfo=dt.UTC)
     user = make_user("lin", name="Lin Tao", bio="A <b>", provider="ldap", extern_uid="7", last_sign_in_at=signed_in)
 
-    answer = client_of(user).get("/user")
+    response = client_of(user).get("/user")
 
-    assert answer.json == {
+    assert response.json == {
         "id": user.id,
         "name": "Lin Tao",
         "username": "lin",
@@ -156,9 +158,9 @@ def test_a_user_has_the_documented_keys(people, client_of):
 
 @pytest.mark.parametrize("path", ["/users/root", "/users/1ASDF", "/users/-1", "/users/1.5", "/users/%D9%A1"])
 def test_an_id_that_is_not_a_number_is_an_unknown_route(path, as_admin):
-    answer = as_admin.get(path)
+    response = as_admin.get(path)
 
-    assert (answer.status_code, answer.json) == (404, {"error": "404 Not Found"})
+    assert (response.status_code, response.json) == (404, {"error": "404 Not Found"})
 
 
 def test_an_id_of_a_hundred_digits_is_not_found(as_admin):
@@ -166,17 +168,17 @@ def test_an_id_of_a_hundred_digits_is_not_found(as_admin):
 
 
 def test_anonymous_callers_have_to_name_a_user(as_):
-    answer = as_(NOBODY).get("/users")
+    response = as_(NOBODY).get("/users")
 
-    assert answer.json == {"message": "403 Forbidden - Not authorized to access /api/v4/users"}
+    assert response.json == {"message": "403 Forbidden - Not authorized to access /api/v4/users"}
 
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize(("username", "found"), [("sam", [SAM]), ("SaM", [SAM]), ("sa", []), ("nosuch", [])])
 def test_anonymous_callers_find_one_user_by_name_in_any_case(username, found, as_):
-    answer = as_(NOBODY).get(f"/users?username={username}")
+    response = as_(NOBODY).get(f"/users?username={username}")
 
-    assert (answer.status_code, usernames(answer)) == (200, found)
+    assert (response.status_code, usernames(response)) == (200, found)
 
 
 @pytest.mark.both_databases
@@ -246,9 +248,9 @@ def test_filters_of_administrators(project, as_admin):
 
 @pytest.mark.parametrize("query", ["external=true", "extern_uid=7&provider=ldap"])
 def test_some_filters_are_refused_to_ordinary_callers(query, as_stranger):
-    answer = as_stranger.get(f"/users?{query}")
+    response = as_stranger.get(f"/users?{query}")
 
-    assert (answer.status_code, answer.json) == (403, FORBIDDEN)
+    assert (response.status_code, response.json) == (403, FORBIDDEN)
 
 
 @pytest.mark.parametrize(
@@ -265,9 +267,9 @@ def test_some_filters_are_refused_to_ordinary_callers(query, as_stranger):
     ],
 )
 def test_invalid_filters_are_refused(query, text, as_admin):
-    answer = as_admin.get(f"/users?{query}")
+    response = as_admin.get(f"/users?{query}")
 
-    assert (answer.status_code, answer.json) == (400, {"error": text})
+    assert (response.status_code, response.json) == (400, {"error": text})
 
 
 @pytest.mark.both_databases
@@ -284,12 +286,12 @@ def test_the_list_of_users_takes_a_constant_number_of_queries(person, people, as
 
 
 def test_a_new_user_has_a_personal_namespace_and_the_defaults(as_admin):
-    answer = as_admin.post("/users", json=new(username="New.One"))
+    response = as_admin.post("/users", json=new(username="New.One"))
 
-    namespace = db.session.get(User, answer.json["id"])
+    namespace = db.session.get(User, response.json["id"])
     shown = {"username", "name", "email", "state", "is_admin", "can_create_group", "external", "projects_limit", "note"}
-    assert (answer.status_code, set(answer.json)) == (201, ADMIN)
-    assert {name: answer.json[name] for name in shown} == {
+    assert (response.status_code, set(response.json)) == (201, ADMIN)
+    assert {name: response.json[name] for name in shown} == {
         "username": "New.One",
         "name": "New One",
         "email": "new@example.org",
@@ -300,7 +302,7 @@ def test_a_new_user_has_a_personal_namespace_and_the_defaults(as_admin):
         "projects_limit": 100000,
         "note": None,
     }
-    assert namespace.namespace_id == answer.json["namespace_id"]
+    assert namespace.namespace_id == response.json["namespace_id"]
 
 
 def test_a_new_user_takes_all_documented_fields(as_admin):
@@ -324,10 +326,10 @@ def test_a_new_user_takes_all_documented_fields(as_admin):
         "color_scheme_id": 3,
     }
 
-    answer = as_admin.post("/users", json=new(**given))
+    response = as_admin.post("/users", json=new(**given))
 
     given["is_admin"] = given.pop("admin")
-    assert (answer.status_code, {name: answer.json[name] for name in given}) == (201, given)
+    assert (response.status_code, {name: response.json[name] for name in given}) == (201, given)
 
 
 @pytest.mark.parametrize("way", [{"reset_password": True}, {"force_random_password": True}])
@@ -349,9 +351,9 @@ def test_a_new_user_needs_no_password_when_another_way_is_named(way, as_admin):
     ],
 )
 def test_invalid_parameters_of_a_new_user_are_refused(fields, text, as_admin):
-    answer = as_admin.post("/users", json=new(**fields))
+    response = as_admin.post("/users", json=new(**fields))
 
-    assert (answer.status_code, answer.json) == (400, {"error": text})
+    assert (response.status_code, response.json) == (400, {"error": text})
 
 
 @pytest.mark.parametrize(
@@ -390,9 +392,9 @@ def test_invalid_parameters_of_a_new_user_are_refused(fields, text, as_admin):
     ],
 )
 def test_a_new_user_that_breaks_a_rule_is_refused(fields, messages, as_admin):
-    answer = as_admin.post("/users", json=new(**fields))
+    response = as_admin.post("/users", json=new(**fields))
 
-    assert (answer.status_code, answer.json) == (400, {"message": messages})
+    assert (response.status_code, response.json) == (400, {"message": messages})
     assert db.session.scalar(select(func.count()).select_from(User)) == len(PEOPLE)
 
 
@@ -408,9 +410,9 @@ def test_a_new_user_that_breaks_a_rule_is_refused(fields, messages, as_admin):
     ],
 )
 def test_unusual_but_valid_users_are_created(fields, as_admin):
-    answer = as_admin.post("/users", json=new(**fields))
+    response = as_admin.post("/users", json=new(**fields))
 
-    assert (answer.status_code, answer.json | fields) == (201, answer.json)
+    assert (response.status_code, response.json | fields) == (201, response.json)
 
 
 @pytest.mark.parametrize(
@@ -424,37 +426,37 @@ def test_unusual_but_valid_users_are_created(fields, as_admin):
     ],
 )
 def test_a_taken_username_or_address_is_refused(fields, text, as_admin):
-    answer = as_admin.post("/users", json=new(**fields))
+    response = as_admin.post("/users", json=new(**fields))
 
-    assert (answer.status_code, answer.json) == (409, {"message": text})
+    assert (response.status_code, response.json) == (409, {"message": text})
 
 
 @pytest.mark.parametrize("username", ["acme", "ACME"])
 def test_a_username_that_is_the_path_of_a_group_is_refused(username, group, as_admin):
-    answer = as_admin.post("/users", json=new(username=username))
+    response = as_admin.post("/users", json=new(username=username))
 
-    assert (answer.status_code, answer.json) == (400, {"message": {"username": [TAKEN]}})
+    assert (response.status_code, response.json) == (400, {"message": {"username": [TAKEN]}})
 
 
 def test_a_form_creates_a_user_too(as_admin):
-    answer = as_admin.post("/users", data=new(admin="1", projects_limit="7"))
+    response = as_admin.post("/users", data=new(admin="1", projects_limit="7"))
 
-    assert (answer.status_code, answer.json["is_admin"], answer.json["projects_limit"]) == (201, True, 7)
+    assert (response.status_code, response.json["is_admin"], response.json["projects_limit"]) == (201, True, 7)
 
 
 def test_changing_nothing_is_fine(other, as_admin):
-    answer = as_admin.put(f"/users/{other.id}", json={})
+    response = as_admin.put(f"/users/{other.id}", json={})
 
-    assert (answer.status_code, answer.json["username"]) == (200, "other")
+    assert (response.status_code, response.json["username"]) == (200, "other")
 
 
 def test_a_change_is_returned_and_stored(other, as_admin):
     changes = {"name": "Another", "email": "another@example.org", "bio": "b", "location": "here", "external": True}
 
-    answer = as_admin.put(f"/users/{other.id}", json=changes)
+    response = as_admin.put(f"/users/{other.id}", json=changes)
 
-    assert (answer.status_code, answer.json | changes) == (200, answer.json)
-    assert as_admin.get(f"/users/{other.id}").json | answer.json == as_admin.get(f"/users/{other.id}").json
+    assert (response.status_code, response.json | changes) == (200, response.json)
+    assert as_admin.get(f"/users/{other.id}").json | response.json == as_admin.get(f"/users/{other.id}").json
 
 
 @pytest.mark.parametrize(
@@ -474,18 +476,18 @@ def test_a_change_is_returned_and_stored(other, as_admin):
     ],
 )
 def test_a_change_that_breaks_a_rule_changes_nothing(fields, status, message, group, other, as_admin):
-    answer = as_admin.put(f"/users/{other.id}", json=fields | {"note": "kept?"})
+    response = as_admin.put(f"/users/{other.id}", json=fields | {"note": "kept?"})
 
     stored = reload(other)
-    assert (answer.status_code, answer.json) == (status, {"message": message})
+    assert (response.status_code, response.json) == (status, {"message": message})
     assert (stored.username, stored.email, stored.note) == ("other", "other@example.org", None)
 
 
 @pytest.mark.both_databases
 def test_a_user_may_change_the_case_of_name_and_address(other, as_admin):
-    answer = as_admin.put(f"/users/{other.id}", json={"username": "OTHER", "email": "Other@example.org"})
+    response = as_admin.put(f"/users/{other.id}", json={"username": "OTHER", "email": "Other@example.org"})
 
-    assert (answer.status_code, answer.json["username"]) == (200, "OTHER")
+    assert (response.status_code, response.json["username"]) == (200, "OTHER")
 
 
 @pytest.mark.both_databases
@@ -524,15 +526,15 @@ def test_a_blocked_user_is_refused_until_unblocked(other, client_of, as_admin):
 
 
 def test_unblocking_an_active_user_returns_false(other, as_admin):
-    answer = as_admin.post(f"/users/{other.id}/unblock")
+    response = as_admin.post(f"/users/{other.id}/unblock")
 
-    assert (answer.status_code, answer.json) == (201, False)
+    assert (response.status_code, response.json) == (201, False)
 
 
 def test_users_cannot_block_themselves(people, as_admin):
-    answer = as_admin.post(f"/users/{people[ADA].id}/block")
+    response = as_admin.post(f"/users/{people[ADA].id}/block")
 
-    assert (answer.status_code, answer.json) == (
+    assert (response.status_code, response.json) == (
         403,
         {"message": "403 Forbidden - The API initiating user cannot be blocked by the API"},
     )
@@ -545,8 +547,8 @@ def test_deactivated_users_get_a_message_how_to_reactivate(people, client_of, as
         "message": "403 Forbidden - Your account has been deactivated by your administrator. "
         "Please log back in from a web browser to reactivate your account at http://localhost"
     }
-    answer = as_admin.post(f"/users/{away.id}/unblock")
-    assert (answer.status_code, answer.json) == (
+    response = as_admin.post(f"/users/{away.id}/unblock")
+    assert (response.status_code, response.json) == (
         403,
         {"message": "403 Forbidden - Deactivated users cannot be unblocked by the API"},
     )
@@ -566,9 +568,9 @@ def test_a_request_updates_the_day_of_last_activity(people, client_of):
 def test_an_administrator_acts_for_another_user_with_sudo(who, people, client_of):
     wanted = people[SAM].id if who == "id" else who
 
-    answer = client_of(people[ADA], "api", "sudo").get(f"/user?sudo={wanted}")
+    response = client_of(people[ADA], "api", "sudo").get(f"/user?sudo={wanted}")
 
-    assert (answer.json["username"], set(answer.json)) == (SAM, PUBLIC)
+    assert (response.json["username"], set(response.json)) == (SAM, PUBLIC)
 
 
 @pytest.mark.parametrize(
@@ -590,9 +592,9 @@ def test_an_administrator_acts_for_another_user_with_sudo(who, people, client_of
     ],
 )
 def test_sudo_is_refused_to_these_callers(person, scopes, sudo, status, body, people, client_of):
-    answer = client_of(people[person], *scopes).get("/user", headers={"Sudo": sudo})
+    response = client_of(people[person], *scopes).get("/user", headers={"Sudo": sudo})
 
-    assert (answer.status_code, answer.json) == (status, body)
+    assert (response.status_code, response.json) == (status, body)
 
 
 @pytest.mark.both_databases
@@ -612,10 +614,10 @@ def test_only_one_of_several_concurrent_users_gets_the_name(fields, text, app, a
             return as_admin.post("/users", json=new(**fields(number)))
 
     with ThreadPoolExecutor(6) as pool:
-        answers = list(pool.map(create, range(6)))
+        responses = list(pool.map(create, range(6)))
 
-    assert sorted(answer.status_code for answer in answers) == [201] + [409] * 5
-    assert {answer.json["message"] for answer in answers if answer.status_code == 409} == {text}
+    assert sorted(response.status_code for response in responses) == [201] + [409] * 5
+    assert {response.json["message"] for response in responses if response.status_code == 409} == {text}
 
 
 @pytest.mark.both_databases
@@ -637,9 +639,9 @@ def test_a_concurrent_user_and_group_do_not_share_a_path(app, as_admin):
 @pytest.mark.both_databases
 @pytest.mark.parametrize("name", ["email", "public_email"])
 def test_email_addresses_are_limited_to_the_size_of_an_index(name, people, as_admin):
-    answer = as_admin.put(f"/users/{people['sam'].id}", json={name: f"{secrets.token_hex(4000)}@example.org"})
+    response = as_admin.put(f"/users/{people['sam'].id}", json={name: f"{secrets.token_hex(4000)}@example.org"})
 
-    assert (answer.status_code, answer.json) == (
+    assert (response.status_code, response.json) == (
         400,
         {"message": {name: ["is too long (maximum is 255 characters)"]}},
     )

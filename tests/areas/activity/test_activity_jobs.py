@@ -1,4 +1,4 @@
-"""What happens to events and memberships by itself: retention, and memberships that run out."""
+"""Periodic jobs of events and memberships: retention and expiry."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DAY = dt.timedelta(days=1)
 
 @pytest.fixture(autouse=True)
 def _own_contexts(monkeypatch):
-    # a request inside the context of a test would find what the one before it left in ``g``
+    # a request in the context of the test would see the ``g`` of the previous one
     send = FlaskClient.open
     monkeypatch.setattr(FlaskClient, "open", lambda *args, **options: contextvars.Context().run(send, *args, **options))
 
@@ -49,7 +49,7 @@ def time(monkeypatch):
 
 @pytest.fixture
 def store(people, project):
-    """Stores events of these moments; their ids."""
+    """Stores events with these times; returns their ids."""
 
     def store_events(*moments):
         row = {"action": 8, "kind": 1, "restriction": 0, "author_id": people[DEV].id, "project_id": project.id}
@@ -63,7 +63,7 @@ def store(people, project):
 
 @pytest.fixture
 def command(app, monkeypatch, capsys):
-    """Runs an operator command on this instance; what it prints."""
+    """Runs an operator command on this instance; returns its output."""
     monkeypatch.setattr(database, "create_app", lambda: app)
 
     def run(*arguments):
@@ -195,7 +195,7 @@ def test_an_old_event_is_shown_until_it_is_removed(store, time, as_):
     assert [event["id"] for event in as_(DEV).get("/events").json] == [old]
 
 
-# Memberships that run out
+# Expiring memberships
 
 
 def memberships():

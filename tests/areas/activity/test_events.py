@@ -71,7 +71,7 @@ FEEDS = ["/events", "/users/{user}/events", "/projects/{project}/events"]
 
 @pytest.fixture(autouse=True)
 def _own_contexts(monkeypatch):
-    # a request inside the context of a test would find what the one before it left in ``g``
+    # a request in the context of the test would see the ``g`` of the previous one
     send = FlaskClient.open
     monkeypatch.setattr(FlaskClient, "open", lambda *args, **options: contextvars.Context().run(send, *args, **options))
 
@@ -96,9 +96,9 @@ def address(path, query):
     return path + ("?" + "&".join(f"{name}={value}" for name, value in query.items()) if query else "")
 
 
-def ids(answer):
-    assert answer.status_code == 200, answer.json
-    return [event["id"] for event in answer.json]
+def ids(response):
+    assert response.status_code == 200, response.json
+    return [event["id"] for event in response.json]
 
 
 def store(*rows):
@@ -108,7 +108,7 @@ def store(*rows):
 
 
 def change(row, **fields):
-    """Change a row in the database; what the test holds of it follows."""
+    """Change a row in the database and refresh the test's object."""
     found = db.session.get(type(row), row.id)
     for changed in {id(found): found, id(row): row}.values():
         for name, value in fields.items():
@@ -117,7 +117,7 @@ def change(row, **fields):
 
 
 def write(author, action, project, target=None, data=None, at=None):
-    """Record an event as the services do; its id."""
+    """Record an event as the services do; return its id."""
     with unit_of_work():
         event = record(author, action, project, target, data)
         if at is not None:
@@ -139,7 +139,7 @@ def make_note(project, author, target, **fields):
 
 
 def every_kind(project, author):
-    """One event of every kind that reads differently, by its name; what they are about was made by sombody else."""
+    """One event of every kind with a different text, by name; their targets were created by another user."""
     other = make_user()
     about = {"project_id": project.id, "author_id": other.id}
     plain, secret = make_issue(project, other), make_issue(project, other, confidential=True)
@@ -180,12 +180,12 @@ def every_kind(project, author):
     return written | {"push": write(author, Action.PUSHED, project, data=PUSH)}
 
 
-def named(events, answer):
+def named(events, response):
     names = {number: name for name, number in events.items()}
-    return {names[number] for number in ids(answer)}
+    return {names[number] for number in ids(response)}
 
 
-# Whose events
+# Authors
 
 
 @pytest.fixture
@@ -259,7 +259,7 @@ def test_scope_all_excludes_projects_of_expired_memberships(people, project, as_
 
 
 def limit_scan(monkeypatch, events, per_result=0):
-    """Set how many events of all projects are scanned before each project is read by itself."""
+    """Set how many events of all projects are scanned before projects are read one by one."""
     monkeypatch.setattr(merged_feed, "MIN_SCANNED_EVENTS", events)
     monkeypatch.setattr(merged_feed, "MAX_SCANNED_PER_RESULT", per_result)
 
@@ -339,36 +339,36 @@ def test_projects_read_one_by_one_use_the_same_filters_and_visibility(scanned, p
     limit_scan(monkeypatch, scanned)
     many = [client.get(own(scope="all", **query, x=scanned)) for query in queries]
 
-    assert [ids(answer) for answer in many] == [ids(answer) for answer in few]
-    assert [answer.headers["X-Total"] for answer in many] == [answer.headers["X-Total"] for answer in few]
-    assert all(ids(answer) for answer in few)
+    assert [ids(response) for response in many] == [ids(response) for response in few]
+    assert [response.headers["X-Total"] for response in many] == [response.headers["X-Total"] for response in few]
+    assert all(ids(response) for response in few)
 
 
 @pytest.mark.both_databases
 def test_a_user_is_found_by_id_and_by_name_in_any_case(people, shop, as_):
     event = write(people[DEV], Action.JOINED, shop)
 
-    answers = [as_(SAM).get(f"/users/{user}/events") for user in (people[DEV].id, "dev", "DEV")]
+    responses = [as_(SAM).get(f"/users/{user}/events") for user in (people[DEV].id, "dev", "DEV")]
 
-    assert [ids(answer) for answer in answers] == [[event]] * 3
+    assert [ids(response) for response in responses] == [[event]] * 3
 
 
 def test_a_project_is_found_by_id_and_by_path(people, project, as_):
     event = write(people[DEV], Action.JOINED, project)
 
-    answers = [as_(GUS).get(f"/projects/{name}/events") for name in (project.id, "acme%2Fshop", "ACME%2FShop")]
+    responses = [as_(GUS).get(f"/projects/{name}/events") for name in (project.id, "acme%2Fshop", "ACME%2FShop")]
 
-    assert [ids(answer) for answer in answers] == [[event]] * 3
+    assert [ids(response) for response in responses] == [[event]] * 3
 
 
-# Who is let in
+# Authentication
 
 
 @pytest.mark.parametrize("feed", FEEDS)
 def test_anonymous_callers_are_refused(feed, people, shop, as_):
-    answer = as_(NOBODY).get(feed.format(user=people[DEV].id, project=shop.id))
+    response = as_(NOBODY).get(feed.format(user=people[DEV].id, project=shop.id))
 
-    assert (answer.status_code, answer.json) == (401, {"message": "401 Unauthorized"})
+    assert (response.status_code, response.json) == (401, {"message": "401 Unauthorized"})
 
 
 @pytest.mark.parametrize("feed", FEEDS)
@@ -397,10 +397,10 @@ def test_read_user_reads_the_feeds_of_users(method, feed, people, client_of):
     ],
 )
 def test_other_scopes_are_refused_with_the_sufficient_ones(feed, scope, needed, people, project, client_of):
-    answer = client_of(people[DEV], scope).get(feed.format(user=people[DEV].id, project=project.id))
+    response = client_of(people[DEV], scope).get(feed.format(user=people[DEV].id, project=project.id))
 
-    assert answer.status_code == 403
-    assert answer.json == {
+    assert response.status_code == 403
+    assert response.json == {
         "error": "insufficient_scope",
         "error_description": "The request requires higher privileges than provided by the access token.",
         "scope": needed,
@@ -409,15 +409,15 @@ def test_other_scopes_are_refused_with_the_sufficient_ones(feed, scope, needed, 
 
 @pytest.mark.parametrize("user", ["9999", "nemo", "99999999999999999999"])
 def test_an_unknown_user_is_not_found(user, as_stranger):
-    answer = as_stranger.get(f"/users/{user}/events")
+    response = as_stranger.get(f"/users/{user}/events")
 
-    assert (answer.status_code, answer.json) == (404, {"message": "404 User Not Found"})
+    assert (response.status_code, response.json) == (404, {"message": "404 User Not Found"})
 
 
 def test_unknown_and_hidden_projects_are_not_found(project, as_stranger):
-    answers = [as_stranger.get(f"/projects/{name}/events") for name in (project.id, "acme%2Fshop", 9999, "acme%2Fno")]
+    responses = [as_stranger.get(f"/projects/{name}/events") for name in (project.id, "acme%2Fshop", 9999, "acme%2Fno")]
 
-    assert [(answer.status_code, answer.json) for answer in answers] == [
+    assert [(response.status_code, response.json) for response in responses] == [
         (404, {"message": "404 Project Not Found"})
     ] * 4
 
@@ -427,10 +427,14 @@ def test_private_and_blocked_profiles_show_an_empty_list(fields, shop, people, a
     hidden = make_user("hidden", **fields)
     write(hidden, Action.JOINED, shop)
 
-    answer = as_(SAM).get(of_user(hidden))
+    response = as_(SAM).get(of_user(hidden))
 
-    assert (answer.status_code, answer.json) == (200, [])
-    assert (answer.headers["X-Total"], answer.headers["X-Total-Pages"], answer.headers["X-Page"]) == ("0", "1", "1")
+    assert (response.status_code, response.json) == (200, [])
+    assert (response.headers["X-Total"], response.headers["X-Total-Pages"], response.headers["X-Page"]) == (
+        "0",
+        "1",
+        "1",
+    )
 
 
 def test_a_private_profile_is_open_to_its_owner_and_to_administrators(shop, people, client_of, as_):
@@ -445,9 +449,9 @@ def test_a_private_profile_is_open_to_its_owner_and_to_administrators(shop, peop
 def test_head_answers_as_get_without_a_body(people, project, as_):
     write(people[DEV], Action.JOINED, project)
 
-    answer = as_(DEV).head(of_project(project))
+    response = as_(DEV).head(of_project(project))
 
-    assert (answer.status_code, answer.data, answer.headers["X-Total"]) == (200, b"", "1")
+    assert (response.status_code, response.data, response.headers["X-Total"]) == (200, b"", "1")
 
 
 # Parameters
@@ -487,11 +491,11 @@ def test_invalid_parameters_are_named_in_the_order_of_their_declaration(people, 
 
     for feed in FEEDS:
         path = feed.format(user=people[DEV].id, project=project.id)
-        answers = [(query, client.get(f"{path}?{query}")) for query, _ in REFUSALS]
-        assert [(query, answer.json) for query, answer in answers] == [
+        responses = [(query, client.get(f"{path}?{query}")) for query, _ in REFUSALS]
+        assert [(query, response.json) for query, response in responses] == [
             (query, {"error": text}) for query, text in REFUSALS
         ]
-        assert {answer.status_code for _, answer in answers} == {400}
+        assert {response.status_code for _, response in responses} == {400}
 
 
 @pytest.mark.parametrize("query", ["before=", "after=", "sort=desc", "page=", "per_page=", "page=0", "page=-1", "x=y"])
@@ -535,8 +539,8 @@ def test_events_are_filtered_by_target_type(people, project, as_):
     client = as_(MAX)
 
     for feed in (in_project(project), lambda **query: of_user(people[DEV], **query), own):
-        answers = {name: client.get(feed(target_type=name, per_page=100, scope="all")) for name in ABOUT}
-        assert {name: named(events, answer) for name, answer in answers.items()} == ABOUT
+        responses = {name: client.get(feed(target_type=name, per_page=100, scope="all")) for name in ABOUT}
+        assert {name: named(events, response) for name, response in responses.items()} == ABOUT
 
 
 def test_target_type_project_selects_events_stored_with_that_type(people, project, as_):
@@ -596,9 +600,9 @@ def test_filters_are_combined(people, project, as_):
         write(author, action, project, target, at=at)
     write(people[RITA], Action.CLOSED, project, issue, at=NEWS)
 
-    answer = as_(DEV).get(own(action="closed", target_type="issue", after="2026-03-13", before="2026-03-15"))
+    response = as_(DEV).get(own(action="closed", target_type="issue", after="2026-03-13", before="2026-03-15"))
 
-    assert ids(answer) == [wanted]
+    assert ids(response) == [wanted]
 
 
 @pytest.mark.both_databases
@@ -627,21 +631,21 @@ def test_hidden_events_do_not_change_page_sizes_or_totals(path, people, project,
     events = [write(people[DEV], Action.CREATED, project, issue) for issue in issues]
     visible = events[::2][::-1]
 
-    answers = [as_(GUS).get(f"{path}&per_page=2&page={page}") for page in (1, 2, 3, 4)]
+    responses = [as_(GUS).get(f"{path}&per_page=2&page={page}") for page in (1, 2, 3, 4)]
 
-    assert [ids(answer) for answer in answers] == [visible[:2], visible[2:4], visible[4:], []]
-    assert {(answer.headers["X-Total"], answer.headers["X-Total-Pages"]) for answer in answers} == {("5", "3")}
+    assert [ids(response) for response in responses] == [visible[:2], visible[2:4], visible[4:], []]
+    assert {(response.headers["X-Total"], response.headers["X-Total-Pages"]) for response in responses} == {("5", "3")}
 
 
 def test_pagination_headers_are_set(people, project, as_):
     for _ in range(5):
         write(people[DEV], Action.JOINED, project)
 
-    answer = as_(DEV).get(of_project(project, per_page=2, page=2, action="joined"))
+    response = as_(DEV).get(of_project(project, per_page=2, page=2, action="joined"))
 
     names = ("X-Page", "X-Per-Page", "X-Next-Page", "X-Prev-Page", "X-Total", "X-Total-Pages")
-    assert [answer.headers[name] for name in names] == ["2", "2", "3", "1", "5", "3"]
-    assert [part.split("; ")[1] for part in answer.headers["Link"].split(", ")] == [
+    assert [response.headers[name] for name in names] == ["2", "2", "3", "1", "5", "3"]
+    assert [part.split("; ")[1] for part in response.headers["Link"].split(", ")] == [
         'rel="prev"',
         'rel="next"',
         'rel="first"',
@@ -649,7 +653,7 @@ def test_pagination_headers_are_set(people, project, as_):
     ]
     assert (
         f"/api/v4/projects/{project.id}/events?action=joined&id={project.id}&page=3&per_page=2&sort=desc"
-        in (answer.headers["Link"])
+        in (response.headers["Link"])
     )
 
 
@@ -659,9 +663,9 @@ def test_a_page_has_twenty_events_and_at_most_a_hundred(asked, got, people, proj
     row = {"action": 8, "kind": 1, "restriction": 0, "author_id": people[DEV].id, "project_id": project.id}
     store(*(Event(**row, created_at=moment) for _ in range(102)))
 
-    answer = as_(DEV).get(own(per_page=asked) if asked else own())
+    response = as_(DEV).get(own(per_page=asked) if asked else own())
 
-    assert (len(answer.json), answer.headers["X-Per-Page"], answer.headers["X-Total"]) == (got, str(got), "102")
+    assert (len(response.json), response.headers["X-Per-Page"], response.headers["X-Total"]) == (got, str(got), "102")
 
 
 @pytest.mark.both_databases
@@ -673,10 +677,10 @@ def test_feeds_above_the_counting_limit_have_no_total(path, people, project, as_
     for _ in range(4):
         write(people[DEV], Action.JOINED, project)
 
-    answer = as_(DEV).get(f"{path}per_page=1")
+    response = as_(DEV).get(f"{path}per_page=1")
 
-    assert (answer.headers.get("X-Total"), answer.headers.get("X-Total-Pages")) == (None, None)
-    assert (answer.headers["X-Next-Page"], 'rel="last"' in answer.headers["Link"]) == ("2", False)
+    assert (response.headers.get("X-Total"), response.headers.get("X-Total-Pages")) == (None, None)
+    assert (response.headers["X-Next-Page"], 'rel="last"' in response.headers["Link"]) == ("2", False)
 
 
 @pytest.mark.both_databases
@@ -689,8 +693,8 @@ def test_the_events_of_a_user_are_counted_by_an_index(people, project, as_, coun
     db.session.execute(insert(Event), many + few)
     db.session.commit()
 
-    answer = as_(SAM).get("/users/dev/events?per_page=1")
-    assert answer.headers["X-Total"] == "2"
+    response = as_(SAM).get("/users/dev/events?per_page=1")
+    assert response.headers["X-Total"] == "2"
 
     db.session.execute(update(Event).where(Event.project_id == hidden.id).values(project_id=open_one.id))
     db.session.commit()
@@ -698,9 +702,9 @@ def test_the_events_of_a_user_are_counted_by_an_index(people, project, as_, coun
     db.session.execute(update(Event).values(restriction=Restriction.NONE))
     db.session.commit()
     with count_queries() as queries:
-        answer = as_(SAM).get("/users/dev/events?per_page=1")
+        response = as_(SAM).get("/users/dev/events?per_page=1")
 
-    assert "X-Total" not in answer.headers
+    assert "X-Total" not in response.headers
     assert [" OR " in query for query in queries if "count(*)" in query] == [False]
 
 
@@ -727,7 +731,7 @@ def test_a_feed_takes_a_constant_number_of_statements(path, people, project, as_
     assert len(many) == len(few)
 
 
-# What is shown
+# Keys
 
 
 def shown(people, project, action, target=None, data=None, **changes):
@@ -995,12 +999,12 @@ def test_a_wiki_page_event_is_shown_until_the_page_is_deleted(people, project, a
 def test_a_feed_with_every_kind_of_event_is_read_completely(people, project, as_):
     events = every_kind(project, people[DEV])
 
-    answers = [as_(MAX).get(path) for path in (of_project(project, per_page=100), of_user(people[DEV], per_page=100))]
+    responses = [as_(MAX).get(path) for path in (of_project(project, per_page=100), of_user(people[DEV], per_page=100))]
 
-    assert [named(events, answer) for answer in answers] == [set(events)] * 2
+    assert [named(events, response) for response in responses] == [set(events)] * 2
 
 
-# Who sees what
+# Visibility
 
 CODE = {"push", "commit note"}
 CHANGES = {"merge request", "diff note"}
@@ -1028,13 +1032,13 @@ def external(client_of, people):
 
 
 def seen_by(client, project, author, events):
-    """What a client sees of a project; both feeds have to agree."""
+    """Return what a client sees of a project; both feeds must agree."""
     by_author = named(events, client.get(of_user(author, per_page=100)))
-    answer = client.get(of_project(project, per_page=100))
-    if answer.status_code == 404:
+    response = client.get(of_project(project, per_page=100))
+    if response.status_code == 404:
         assert by_author == set()
         return None
-    assert named(events, answer) == by_author
+    assert named(events, response) == by_author
     return by_author
 
 
@@ -1193,7 +1197,7 @@ def test_a_project_that_is_being_deleted_is_in_no_feed(people, project, as_, run
     at_once = [as_(name).get(path) for name in (DEV, ADA) for path in (of_user(people[DEV]), own(scope="all"))]
     run_jobs()
 
-    assert [ids(answer) for answer in at_once] == [[]] * 4
+    assert [ids(response) for response in at_once] == [[]] * 4
     assert as_(ADA).get(of_project(project)).status_code == 404
     assert db.session.scalars(select(Event)).all() == []
 
@@ -1209,7 +1213,7 @@ def test_the_events_of_a_user_are_removed_with_the_user(people, project, as_admi
     assert ids(as_admin.get(of_project(project))) == [kept]
 
 
-# What is deleted
+# Removal
 
 
 @pytest.mark.both_databases
@@ -1248,11 +1252,11 @@ def test_the_events_of_a_deleted_milestone_stay_without_a_target(people, project
     assert {(event["target_id"], event["target_iid"], event["target_title"]) for event in events} == {(None,) * 3}
 
 
-# What records
+# Recording
 
 
 def new_events(act):
-    """What an action recorded: what was done, what about, and by whom."""
+    """Return the recorded action, target and author."""
     db.session.remove()
     known = set(db.session.scalars(select(Event.id)))
     db.session.remove()
@@ -1276,8 +1280,8 @@ def at_work(people, project, as_):
 
     def send(person, method, path, **fields):
         root = "" if path.startswith("/") else f"/projects/{project.id}/"
-        answer = as_(person).open(method, root + path.format(**made), json=fields)
-        assert answer.status_code < 300, answer.json
+        response = as_(person).open(method, root + path.format(**made), json=fields)
+        assert response.status_code < 300, response.json
 
     return send
 
@@ -1336,14 +1340,14 @@ def test_each_action_records_exactly_these_events(requests, recorded, people, pr
 
 
 def test_error_tracking_records_nothing(project, as_maintainer):
-    answers = []
+    responses = []
 
     def act():
         path = f"/projects/{project.id}/error_tracking/settings"
-        answers.append(as_maintainer.patch(path, json={"active": True, "integrated": True}).status_code)
+        responses.append(as_maintainer.patch(path, json={"active": True, "integrated": True}).status_code)
 
     assert new_events(act) == []
-    assert answers != [401]
+    assert responses != [401]
 
 
 def test_a_system_note_records_no_event(people, project):
@@ -1377,12 +1381,12 @@ def test_the_last_activity_of_a_project_is_updated_once_an_hour(age, moves, proj
     assert (reload(project).last_activity_at != before) is moves
 
 
-# Nobody ever sees what they may not
+# Generated examples of visibility
 
 
 @dataclass
 class World:
-    """What an example is made of, as plain data: the oracle asks nobody else."""
+    """An example as plain data, for an oracle that is independent of the code."""
 
     users: list = field(default_factory=list)
     groups: list = field(default_factory=list)
@@ -1448,7 +1452,7 @@ class Happening:
 
 
 def may_see(world, caller, event):
-    """Section 5 of the reference, read aloud."""
+    """Section 5 of the reference as a function."""
     role, project = world.role(caller, event.project), event.project
     for_all = project.visibility == "public" or (project.visibility == "internal" and not caller.external)
     if not for_all and role == 0:
@@ -1600,12 +1604,12 @@ def test_every_feed_shows_exactly_the_visible_events(app, client_of, seed):
             assert ids(client.get(of_user(user, per_page=100))) == expected
         assert ids(client.get(own(per_page=100))) == [event.id for event in seen if event.author == caller.id]
         for place in world.projects:
-            answer = client.get(of_project(place, per_page=100))
+            response = client.get(of_project(place, per_page=100))
             visible = place.visibility == "public" or (place.visibility == "internal" and not caller.external)
             if not visible and world.role(caller, place) == 0:
-                assert answer.status_code == 404
+                assert response.status_code == 404
             else:
-                assert ids(answer) == [event.id for event in seen if event.project is place]
+                assert ids(response) == [event.id for event in seen if event.project is place]
         mine = [event.id for event in seen if belongs(world, caller, event.project)]
         assert ids(client.get(own(scope="all", per_page=100))) == mine
         assert client.get(own(scope="all", per_page=1)).headers["X-Total"] == str(len(mine))
@@ -1618,6 +1622,6 @@ def test_encoded_project_paths_are_accepted(people, as_admin):
     project = make_project("with.dot", people[ADA])
     event = write(people[ADA], Action.JOINED, project)
 
-    answer = as_admin.get(f"/projects/{quote('ada/with.dot', safe='')}/events")
+    response = as_admin.get(f"/projects/{quote('ada/with.dot', safe='')}/events")
 
-    assert ids(answer) == [event]
+    assert ids(response) == [event]

@@ -1,4 +1,4 @@
-"""The list of alerts and the page of one: what they show, and what can be done from them."""
+"""The list of alerts and the page of an alert: content and actions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def developer(visit, project):
 
 @pytest.fixture
 def make_alert(project):
-    """Stores alerts of the shop, the earlier ones the newer."""
+    """Stores alerts of the shop, the newest first."""
 
     def make(iid, **fields):
         own = {"project_id": project.id, "iid": iid, "title": "Alert"}
@@ -63,13 +63,13 @@ def words(page):
 
 
 def link_of(page, relation):
-    """Where a page leads to by its link to the page before or after."""
+    """Return the URL of the link to the previous or next page."""
     found = re.search(f'rel="{relation}" href="([^"]+)"', page.text)
     return html.unescape(found[1]) if found else None
 
 
 def waiting():
-    """Whose to-do items are not done."""
+    """Return the users with pending to-do items."""
     db.session.remove()
     return [todo.user_id for todo in db.session.query(AlertTodo).filter(AlertTodo.done_at.is_(None))]
 
@@ -331,9 +331,9 @@ def test_a_status_change_in_the_list_keeps_the_query(developer, make_alert):
     back = html.unescape(re.search(r'name="back" value="([^"]*)"', page).group(1))
 
     words = {"acknowledged": back, "resolved": query}
-    answers = [developer.send(f"{ONE}/status", status=status, back=address) for status, address in words.items()]
+    responses = [developer.send(f"{ONE}/status", status=status, back=address) for status, address in words.items()]
 
-    assert [answer.location for answer in answers] == [f"{LIST}?tab=triggered&search=al", f"{LIST}{query}"]
+    assert [response.location for response in responses] == [f"{LIST}?tab=triggered&search=al", f"{LIST}{query}"]
     assert alert_now().status == Status.RESOLVED
 
 
@@ -360,9 +360,9 @@ def test_roles_that_cannot_change_alerts(person, status, visit, make_alert):
     visitor = visit(person)
     words = {"status": "resolved", "assignee_id": "", "todo": "add", "note": "Mine"}
 
-    answers = [visitor.send(f"{ONE}/{name}", **words) for name in ("status", "assignee", "todo", "incident", "notes")]
+    responses = [visitor.send(f"{ONE}/{name}", **words) for name in ("status", "assignee", "todo", "incident", "notes")]
 
-    assert [answer.status_code for answer in answers] == [status] * 5
+    assert [response.status_code for response in responses] == [status] * 5
     assert (alert_now().status, notes()) == (Status.TRIGGERED, [])
 
 
@@ -371,8 +371,8 @@ def test_a_huge_alert_number_is_not_found(developer, make_alert):
 
     numbers = (2**63, 10**30, "1" * 5000)
     addresses = [f"/acme/shop/-/{part}" for part in ("alert_management/{}/details", "issues/{}", "environments/{}")]
-    answers = [developer.get(address.format(number)).status_code for address in addresses for number in numbers]
-    assert answers == [404] * 9
+    responses = [developer.get(address.format(number)).status_code for address in addresses for number in numbers]
+    assert responses == [404] * 9
 
 
 def test_a_huge_page_number_is_empty(developer, make_alert):
@@ -502,9 +502,9 @@ def test_an_alert_is_reassigned(developer, make_alert, people):
 def test_an_alert_is_not_assigned_to_users_who_cannot_see_it(person, developer, make_alert, people):
     make_alert(1)
 
-    answer = developer.send(f"{ONE}/assignee", assignee_id=str(people[person].id))
+    response = developer.send(f"{ONE}/assignee", assignee_id=str(people[person].id))
 
-    assert (answer.status_code, "Assignee has no permissions" in answer.text) == (422, True)
+    assert (response.status_code, "Assignee has no permissions" in response.text) == (422, True)
     assert (alert_now().assignee_id, notes(), db.session.query(AlertTodo).count()) == (None, [], 0)
 
 
@@ -535,12 +535,12 @@ def test_resolving_an_alert_completes_the_callers_to_do_item(developer, make_ale
 def test_a_comment_is_shown_below_the_alert(developer, make_alert):
     make_alert(1)
 
-    answer = developer.send(f"{ONE}/notes", note="Look at **this** <script>")
+    response = developer.send(f"{ONE}/notes", note="Look at **this** <script>")
     blank = developer.send(f"{ONE}/notes", note="  ")
-    page = developer.get(answer.location).text
+    page = developer.get(response.location).text
 
     number = db.session.query(Note.id).scalar()
-    assert (answer.status_code, answer.location) == (302, f"{ONE}/details?note={number}#note_{number}")
+    assert (response.status_code, response.location) == (302, f"{ONE}/details?note={number}#note_{number}")
     assert (blank.status_code, "can&#39;t be blank" in blank.text) == (422, True)
     assert notes() == ["Look at **this** <script>"]
     assert ("<p>Look at <strong>this</strong> &lt;script&gt;</p>" in page, "<strong>Dev</strong>" in page) == (
@@ -553,10 +553,10 @@ def test_comments_have_the_length_limit_of_issue_comments(developer, make_alert,
     monkeypatch.setattr(planning, "LONGEST_TEXT", 10)
     make_alert(1)
 
-    answers = [developer.send(f"{ONE}/notes", note="x" * length) for length in (11, 10)]
+    responses = [developer.send(f"{ONE}/notes", note="x" * length) for length in (11, 10)]
 
-    assert [answer.status_code for answer in answers] == [422, 302]
-    assert "is too long (maximum is 10 characters)" in answers[0].text
+    assert [response.status_code for response in responses] == [422, 302]
+    assert "is too long (maximum is 10 characters)" in responses[0].text
     assert notes() == ["x" * 10]
 
 
@@ -567,8 +567,8 @@ def test_comments_are_paginated(developer, make_alert, project, monkeypatch):
         fields = {"noteable_type": TARGET, "noteable_id": alert.id, "body": f"Word {number}", "created_at": now}
         store(Note(project_id=project.id, **fields))
 
-    answer = developer.send(f"{ONE}/notes", note="Word 5")
-    last = developer.get(answer.location)
+    response = developer.send(f"{ONE}/notes", note="Word 5")
+    last = developer.get(response.location)
     before = developer.get(f"{ONE}/details{link_of(last, 'prev')}")
     first = developer.get(f"{ONE}/details/activity")
 
@@ -581,8 +581,8 @@ def test_an_alert_links_to_its_incident(developer, make_alert):
     make_alert(1)
     before = developer.get(f"{ONE}/details").text
 
-    answer = developer.send(f"{ONE}/incident")
-    after = developer.get(answer.location).text
+    response = developer.send(f"{ONE}/incident")
+    after = developer.get(response.location).text
 
     assert ("Create incident" in before, "View incident" in before) == (True, False)
     assert ("Create incident" in after, 'href="/acme/shop/-/issues/1">View incident' in after) == (False, True)

@@ -1,4 +1,4 @@
-"""Work on alerts, as people do it in a browser."""
+"""Pages of alerts: status, assignees, comments, incidents."""
 
 from __future__ import annotations
 
@@ -39,9 +39,11 @@ def notes():
 def test_an_alert_changes_its_status(visit, alert):
     developer = visit(DEV)
 
-    answers = [developer.send(f"{ONE}/status", status=word).status_code for word in ("resolved", "resolved", "ignored")]
+    responses = [
+        developer.send(f"{ONE}/status", status=word).status_code for word in ("resolved", "resolved", "ignored")
+    ]
 
-    assert answers == [302, 302, 302]
+    assert responses == [302, 302, 302]
     assert (alert_now().status, alert_now().ended_at is None) == (Status.IGNORED, True)
     assert developer.send(f"{ONE}/status", status="forgotten").status_code == 422
     assert notes() == ["changed the status to **Resolved**", "changed the status to **Ignored**"]
@@ -52,19 +54,19 @@ def test_an_alert_reopens_only_without_an_open_duplicate(visit, alert, project):
     store(Alert(iid=2, status=Status.RESOLVED, ended_at=clock.now(), **fields))
     store(Alert(iid=3, **fields))
 
-    answer = visit(DEV).send(f"{LIST}/2/status", status="triggered")
+    response = visit(DEV).send(f"{LIST}/2/status", status="triggered")
 
-    assert (answer.status_code, "alert #3 with the same fingerprint" in answer.text) == (422, True)
+    assert (response.status_code, "alert #3 with the same fingerprint" in response.text) == (422, True)
 
 
 def test_an_alert_is_assigned_to_a_user_who_sees_it(visit, alert, people):
     max_id, rita_id = people[MAX].id, people["rita"].id
     developer = visit(DEV)
     given = developer.send(f"{ONE}/assignee", assignee_id=str(max_id)).status_code
-    answers = [developer.send(f"{ONE}/assignee", assignee_id=word) for word in (str(rita_id), "²", "9" * 30)]
+    responses = [developer.send(f"{ONE}/assignee", assignee_id=word) for word in (str(rita_id), "²", "9" * 30)]
 
     assert (given, alert_now().assignee_id) == (302, max_id)
-    assert [(one.status_code, "Assignee has no permissions" in one.text) for one in answers] == [(422, True)] * 3
+    assert [(one.status_code, "Assignee has no permissions" in one.text) for one in responses] == [(422, True)] * 3
     assert db.session.query(AlertTodo).one().user_id == max_id
     assert notes() == ["assigned to @max"]
 
@@ -87,9 +89,9 @@ def test_no_incident_is_created_without_issues(visit, alert, project):
     db.session.commit()
     developer = visit(DEV)
 
-    answer = developer.send(f"{ONE}/incident")
+    response = developer.send(f"{ONE}/incident")
 
-    assert (answer.status_code, "You have no permissions" in answer.text) == (422, True)
+    assert (response.status_code, "You have no permissions" in response.text) == (422, True)
     assert "Create incident" not in developer.get(f"{ONE}/details").text
     assert db.session.query(Issue).count() == 0
 

@@ -1,4 +1,4 @@
-"""Receivers of alerts through HTTP: the checks and their order, and what becomes of a payload."""
+"""Receivers of alerts through HTTP: the order of checks, and ingestion of payloads."""
 
 from __future__ import annotations
 
@@ -154,14 +154,14 @@ def post_batch(post, prometheus):
     )
 
 
-def bare(answer):
-    return answer.status_code, answer.data
+def bare(response):
+    return response.status_code, response.data
 
 
 def test_an_accepted_alert_is_returned(post):
-    answer = post({"title": "A"})
+    response = post({"title": "A"})
 
-    assert (answer.status_code, answer.json) == (200, [{"iid": 1, "title": "A"}])
+    assert (response.status_code, response.json) == (200, [{"iid": 1, "title": "A"}])
 
 
 @pytest.mark.parametrize(
@@ -193,10 +193,10 @@ def test_an_unknown_receiver_is_404(path, post):
     "method", ["GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "MKCOL", "LOCK"]
 )
 def test_other_methods_are_not_found(method, post):
-    answers = [post({}, method=method), *(post({}, method=method, path=path) for path in OTHER_RECEIVERS)]
+    responses = [post({}, method=method), *(post({}, method=method, path=path) for path in OTHER_RECEIVERS)]
 
-    assert [bare(answer) for answer in answers] == [(404, b"")] * len(answers)
-    assert not any("Allow" in answer.headers for answer in answers)
+    assert [bare(response) for response in responses] == [(404, b"")] * len(responses)
+    assert not any("Allow" in response.headers for response in responses)
 
 
 @pytest.mark.parametrize(
@@ -263,14 +263,14 @@ def test_the_key_is_read_from_the_header(header, status, post):
 
 def test_the_key_is_read_from_no_other_place(post, as_maintainer, project):
     path = f"/acme/shop/alerts/notify/x/{IDENTIFIER}.json"
-    answers = [
+    responses = [
         post({}, key=None),
         post({"token": KEY, "private_token": KEY}, key=None),
         post({}, key=None, path=f"{path}?token={KEY}&private_token={KEY}&access_token={KEY}"),
         post({}, key=None, **{"PRIVATE-TOKEN": as_maintainer.token}),
     ]
 
-    assert [bare(answer) for answer in answers] == [(401, b"")] * 4
+    assert [bare(response) for response in responses] == [(401, b"")] * 4
     assert alerts() == []
 
 
@@ -355,10 +355,10 @@ def test_an_integer_above_the_limit_is_kept_as_text(post):
 
 def test_a_repeated_alert_only_increases_the_count(post):
     post(PLAIN)
-    answer = post(PLAIN | {"title": "Other", "severity": "low", "start_time": END})
+    response = post(PLAIN | {"title": "Other", "severity": "low", "start_time": END})
 
     [alert] = alerts()
-    assert answer.json == [{"iid": 1, "title": PLAIN["title"]}]
+    assert response.json == [{"iid": 1, "title": PLAIN["title"]}]
     assert (alert.events, alert.title, alert.severity, alert.payload) == (2, PLAIN["title"], 1, PLAIN)
     assert len(notes(alert)) == 1
 
@@ -392,10 +392,10 @@ def test_a_repeat_of_a_resolved_alert_creates_a_new_one(post):
 
 @pytest.mark.parametrize("body", [PLAIN, {}])
 def test_a_recovery_without_an_open_alert_is_stored_as_resolved(body, post):
-    answer = post(body | {"end_time": END})
+    response = post(body | {"end_time": END})
 
     [alert] = alerts()
-    assert (answer.status_code, alert.status, alert.ended_at is None) == (200, Status.RESOLVED, False)
+    assert (response.status_code, alert.status, alert.ended_at is None) == (200, Status.RESOLVED, False)
     assert len(notes(alert)) == 3
 
 
@@ -442,17 +442,17 @@ def at_once(count, act):
 
 
 def test_concurrent_alerts_create_one_open_alert_and_count_all(post):
-    answers = at_once(40, lambda number: post(PLAIN).status_code)
+    responses = at_once(40, lambda number: post(PLAIN).status_code)
 
-    assert answers == [200] * 40
+    assert responses == [200] * 40
     assert [(alert.events, alert.status) for alert in alerts()] == [(40, Status.TRIGGERED)]
 
 
 def test_concurrent_firing_and_recovery_lose_no_count(post):
-    answers = at_once(12, lambda number: post(PLAIN | ({"end_time": END} if number % 4 == 0 else {})).status_code)
+    responses = at_once(12, lambda number: post(PLAIN | ({"end_time": END} if number % 4 == 0 else {})).status_code)
 
     found = alerts()
-    assert answers == [200] * 12
+    assert responses == [200] * 12
     assert sum(alert.status != Status.RESOLVED for alert in found) <= 1
     assert all((alert.ended_at is not None) == (alert.status == Status.RESOLVED) for alert in found)
     ended_alone = sum(notes(alert)[1:2] != [] and "recovery" in notes(alert)[1][1] for alert in found)
@@ -462,9 +462,9 @@ def test_concurrent_firing_and_recovery_lose_no_count(post):
 def test_batches_in_opposite_orders_do_not_deadlock(post_batch):
     elements = [element(f"A{number}") for number in range(20)]
 
-    answers = at_once(4, lambda number: post_batch(*elements[:: 1 if number % 2 else -1]).status_code)
+    responses = at_once(4, lambda number: post_batch(*elements[:: 1 if number % 2 else -1]).status_code)
 
-    assert answers == [200] * 4
+    assert responses == [200] * 4
     assert [alert.events for alert in alerts()] == [4] * 20
 
 
@@ -529,12 +529,12 @@ def rate_limit_subjects():
 
 def test_a_limit_counts_every_request_of_a_receiver(limited, post, project):
     make_integration(project, endpoint_identifier="bb")
-    answers = [post({}, key=None), post(b"{"), post({})]
+    responses = [post({}, key=None), post(b"{"), post({})]
     other = post({}, path="/acme/shop/alerts/notify/x/bb.json")
 
-    assert [answer.status_code for answer in answers] == [401, 400, 429]
-    assert (answers[2].text, answers[2].mimetype) == ("Retry later", "text/plain")
-    assert 0 < int(answers[2].headers["Retry-After"]) <= 100_000
+    assert [response.status_code for response in responses] == [401, 400, 429]
+    assert (responses[2].text, responses[2].mimetype) == ("Retry later", "text/plain")
+    assert 0 < int(responses[2].headers["Retry-After"]) <= 100_000
     assert (other.status_code, len(alerts())) == (200, 1)
 
 
@@ -668,8 +668,8 @@ def test_a_batch_takes_a_constant_number_of_statements(post_batch, endpoint, cou
     for first, count in (("a", 2), ("b", 20)):
         sent = elements(first, count)
         with count_queries() as queries:
-            answer = post_batch(*sent)
-        assert [one["title"] for one in answer.json] == [one["labels"]["alertname"] for one in sent]
+            response = post_batch(*sent)
+        assert [one["title"] for one in response.json] == [one["labels"]["alertname"] for one in sent]
         counts.append(len(queries))
 
     assert counts[0] == counts[1] <= 12
@@ -681,9 +681,9 @@ def test_a_batch_takes_a_constant_number_of_statements(post_batch, endpoint, cou
 def test_dependent_alerts_of_a_batch_are_ingested_in_order(post_batch):
     one, over = element("A"), element("A", status="resolved", endsAt=END)
 
-    answer = post_batch(over, one, one, over, over, element("B"), one)
+    response = post_batch(over, one, one, over, over, element("B"), one)
 
-    assert [each["iid"] for each in answer.json] == [1, 2, 2, 2, 3, 4, 5]
+    assert [each["iid"] for each in response.json] == [1, 2, 2, 2, 3, 4, 5]
     assert [(alert.title, alert.events, alert.status) for alert in alerts()] == [
         ("A", 1, Status.RESOLVED),
         ("A", 2, Status.RESOLVED),
@@ -695,7 +695,7 @@ def test_dependent_alerts_of_a_batch_are_ingested_in_order(post_batch):
 
 
 def test_concurrent_random_batches_are_counted_exactly(app, post_batch, prometheus, monkeypatch):
-    """As many monitors do: repeated and new alerts, in orders of their own, some twice."""
+    """Batches of many monitors: repeated and new alerts in different orders, some twice."""
     monkeypatch.setattr(webhooks, "MAX_ATTEMPTS", 1)
     post_batch(element("creates the bot and the counter"))
     names = [f"A{number}" for number in range(10)]
@@ -735,9 +735,9 @@ def test_concurrent_alerts_open_one_incident(post, project):
     db.session.add(IncidentSetting(project_id=project.id, create_issue=True))
     db.session.commit()
 
-    answers = at_once(12, lambda number: post(PLAIN | {"fingerprint": f"f{number % 2}"}).status_code)
+    responses = at_once(12, lambda number: post(PLAIN | {"fingerprint": f"f{number % 2}"}).status_code)
 
-    assert answers == [200] * 12
+    assert responses == [200] * 12
     assert [alert.events for alert in alerts()] == [6, 6]
     assert len({alert.issue_id for alert in alerts()}) == db.session.query(Issue).count() == 2
 
@@ -863,16 +863,16 @@ def test_links_of_incidents_have_the_host_of_the_request(app, post, project):
 
 def test_a_body_without_a_length_is_ingested(post):
     environ = {"wsgi.input_terminated": True, "HTTP_TRANSFER_ENCODING": "chunked", "CONTENT_LENGTH": ""}
-    answer = post(None, input_stream=io.BytesIO(b'{"title": "Disk"}'), environ_overrides=environ)
+    response = post(None, input_stream=io.BytesIO(b'{"title": "Disk"}'), environ_overrides=environ)
 
-    assert answer.json == [{"iid": 1, "title": "Disk"}]
+    assert response.json == [{"iid": 1, "title": "Disk"}]
 
 
 def test_an_incomplete_body_is_refused(post):
     for sent in (b"", b" ", b'{"title": ', b"{}"):
-        answer = post(None, input_stream=io.BytesIO(sent), environ_overrides={"CONTENT_LENGTH": "34"})
+        response = post(None, input_stream=io.BytesIO(sent), environ_overrides={"CONTENT_LENGTH": "34"})
 
-        assert answer.status_code == 400
+        assert response.status_code == 400
     assert alerts() == []
 
 
@@ -892,7 +892,7 @@ def move(project, path):
 def test_old_receiver_urls_work_until_the_path_is_reused(post, project, endpoint):
     move(project, "store")
     move(project, "market")
-    answers = [post(PLAIN).status_code, post(PLAIN).status_code]
+    responses = [post(PLAIN).status_code, post(PLAIN).status_code]
     [use] = db.session.query(FormerAddress)
     used = (use.integration_id, use.path, clock.now() - use.last_used_at < dt.timedelta(minutes=1))
 
@@ -900,7 +900,7 @@ def test_old_receiver_urls_work_until_the_path_is_reused(post, project, endpoint
         db.session.get_one(Project, project.id).name = "Market"
     taker = sample_data.make_project("shop", db.session.get_one(Project, project.id).namespace)
 
-    assert (answers, [alert.events for alert in alerts()]) == ([200, 200], [2])
+    assert (responses, [alert.events for alert in alerts()]) == ([200, 200], [2])
     assert used == (endpoint.id, "acme/shop", True)
     assert post(PLAIN).status_code == 403  # the receiver of another project, which has no such endpoint
     move(taker, "elsewhere")

@@ -1,4 +1,4 @@
-"""What follows from alerts: incidents, mails, and the order of the list on either database."""
+"""Effects of alerts: incidents, mails, and the order of the list on both databases."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ def outbox():
 def test_a_firing_alert_opens_one_incident(post, project):
     set_up(project, create_issue=True)
 
-    answers = post(PLAIN, PLAIN)
+    responses = post(PLAIN, PLAIN)
 
     [issue] = incidents()
-    assert answers == [200, 200]
+    assert responses == [200, 200]
     assert (issue.title, issue.issue_type, list(issue.labels)) == (PLAIN["title"], "incident", ["incident"])
     assert (issue.author.name, alerts()[0].issue_id) == ("Alert Bot", issue.id)
     assert notes(alerts()[0])[-1] == ("Alert Bot", "created issue #1 for this alert", True)

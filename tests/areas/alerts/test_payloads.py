@@ -1,4 +1,4 @@
-"""What payloads say: the rows of the alert ingestion reference, sections 4 to 8, as pure functions."""
+"""Parsing of payloads as pure functions (alert ingestion reference, sections 4 to 8)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ JSON = st.recursive(
 
 
 def whole(report):
-    """What a payload tells, all of it read."""
+    """Return all parsed fields of a payload."""
     if report is None:
         return None
     parsed = report.parse()
@@ -69,7 +69,7 @@ def parse_batch(payload):
 
 
 def nested(levels):
-    """A body of so many objects inside one another."""
+    """Return a body with this many nested objects."""
     return b'{"a":' * (levels - 1) + b"{}" + b"}" * (levels - 1)
 
 
@@ -701,7 +701,7 @@ def test_any_bytes_are_an_object_or_refused(body):
 
 
 def inexact(digits):
-    """Integers of more than 64 bits are read as the nearest number there is."""
+    """Integers of more than 64 bits are read as the nearest float."""
     return int(digits) if -(2**63) <= int(digits) < 2**64 else float(digits)
 
 

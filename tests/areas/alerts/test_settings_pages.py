@@ -1,4 +1,4 @@
-"""Integrations of alerts, as maintainers configure them and developers try them."""
+"""Pages of alert integrations: configuration by maintainers, test alerts by developers."""
 
 from __future__ import annotations
 
@@ -70,22 +70,22 @@ def titles():
     return [alert.title for alert in db.session.query(Alert).order_by(Alert.iid)]
 
 
-def credentials(answer):
-    """What the page of credentials shows: address and key."""
-    found = [re.search(f'id="{name}" value="([^"]+)"', answer.text) for name in ("webhook-url", "authorization-key")]
+def credentials(response):
+    """Return the URL and key that the credentials page shows."""
+    found = [re.search(f'id="{name}" value="([^"]+)"', response.text) for name in ("webhook-url", "authorization-key")]
     return tuple(html.unescape(one.group(1)) for one in found)
 
 
-def options(answer, target):
-    """What the select of an alert field offers: label → whether it is chosen; without values of the sample."""
-    select = re.search(f'<select id="map_{target}".*?</select>', answer.text, re.DOTALL).group()
+def options(response, target):
+    """Return the options of the select of an alert field: label → whether selected; without sample values."""
+    select = re.search(f'<select id="map_{target}".*?</select>', response.text, re.DOTALL).group()
     found = re.findall(r'<option value="[^"]+"( selected)?>([^<:]*):', select)
     return {html.unescape(label): bool(selected) for selected, label in found}
 
 
-def stored_as(answer, target):
-    """What the form says is stored in an alert field."""
-    cell = re.search(rf'id="stored-{target}"[^>]*>(.*?)</div>', answer.text, re.DOTALL)[1]
+def stored_as(response, target):
+    """Return the stored value that the form shows for an alert field."""
+    cell = re.search(rf'id="stored-{target}"[^>]*>(.*?)</div>', response.text, re.DOTALL)[1]
     return " ".join(html.unescape(re.sub("<[^>]+>", "", cell)).split())
 
 
@@ -106,12 +106,12 @@ def tell(visitor, address, key, body):
     ],
 )
 def test_saving_an_integration_shows_its_url_and_key(fields, path, maintainer, project):
-    answer = maintainer.send(NEW, active="y", **fields)
-    page = maintainer.get(answer.location)
+    response = maintainer.send(NEW, active="y", **fields)
+    page = maintainer.get(response.location)
     [row] = stored()
     address, key = credentials(page)
 
-    assert (answer.status_code, answer.location) == (302, f"{page_of(row, 'credentials')}?saved=1")
+    assert (response.status_code, response.location) == (302, f"{page_of(row, 'credentials')}?saved=1")
     assert "Integration successfully saved" in page.text
     assert (row.type, row.name, row.active) == (fields["type"], fields["name"].strip() or "Prometheus", True)
     assert re.fullmatch(path, urlsplit(address).path)
@@ -130,10 +130,10 @@ def test_the_oldest_endpoint_keeps_its_short_url(maintainer, project):
 def test_an_opsgenie_integration_has_its_own_url_and_no_key(maintainer, project):
     fields = {"type": OPSGENIE, "name": "Ops", "active": "y", "target_url": "https://ops.example/alerts"}
 
-    answer = maintainer.send(NEW, test="1", **fields)
-    page = maintainer.get(answer.location)
+    response = maintainer.send(NEW, test="1", **fields)
+    page = maintainer.get(response.location)
 
-    assert answer.location == f"{page_of(stored()[0], 'credentials')}?saved=1"
+    assert response.location == f"{page_of(stored()[0], 'credentials')}?saved=1"
     assert "leads to https://ops.example/alerts" in page.text
     assert ("Authorization key" in page.text, stored()[0].token in page.text) == (False, False)
 
@@ -165,9 +165,9 @@ def test_an_opsgenie_integration_has_its_own_url_and_no_key(maintainer, project)
     ],
 )
 def test_an_invalid_integration_shows_errors_and_is_not_stored(fields, message, maintainer, project):
-    answer = maintainer.send(NEW, **{"type": HTTP, "name": "Kitchen"} | fields)
+    response = maintainer.send(NEW, **{"type": HTTP, "name": "Kitchen"} | fields)
 
-    assert (answer.status_code, message in html.unescape(answer.text)) == (422, True)
+    assert (response.status_code, message in html.unescape(response.text)) == (422, True)
     assert stored() == []
 
 
@@ -178,9 +178,9 @@ def test_the_command_on_the_credentials_page_works(kind, words, maintainer, visi
     headers = dict(text.split(": ") for option, text in itertools.pairwise(command) if option == "--header")
     body = json.loads(command[command.index("--data") + 1])
 
-    answer = visit(None).open("POST", urlsplit(command[-1]).path, json=body, headers=headers)
+    response = visit(None).open("POST", urlsplit(command[-1]).path, json=body, headers=headers)
 
-    assert (answer.status_code, len(titles()), page.count("webhook_configs")) == (200, 1, words)
+    assert (response.status_code, len(titles()), page.count("webhook_configs")) == (200, 1, words)
     assert "grouped by" in page
 
 
@@ -219,10 +219,10 @@ def test_samples_of_other_types_are_ignored(kind, maintainer, project):
     fields = {"type": kind, "payload_example": "{", "parsed_example": SAMPLE, "map_title": TITLE}
 
     refused = maintainer.send(NEW, name="x" * 256, **fields)
-    answer = maintainer.send(NEW, name="Kitchen", **fields)
+    response = maintainer.send(NEW, name="Kitchen", **fields)
 
     assert (refused.status_code, "payload_example-wrong" in refused.text) == (422, False)
-    assert answer.status_code == 302
+    assert response.status_code == 302
     assert [(row.type, row.payload_example, row.mapping) for row in stored()] == [(kind, None, {})]
 
 
@@ -233,10 +233,10 @@ def test_the_test_of_a_prometheus_integration_starts_without_a_sample(maintainer
 
 
 def test_an_inactive_opsgenie_integration_needs_no_url(maintainer, project):
-    answer = maintainer.send(NEW, type=OPSGENIE, name="Ops")
-    page = maintainer.get(answer.location)
+    response = maintainer.send(NEW, type=OPSGENIE, name="Ops")
+    page = maintainer.get(response.location)
 
-    assert (answer.status_code, [row.active for row in stored()]) == (302, [False])
+    assert (response.status_code, [row.active for row in stored()]) == (302, [False])
     assert "This integration is not active" in page.text
     assert "leads to its address instead" in page.text
 
@@ -313,9 +313,9 @@ def test_the_preview_shows_the_alert_that_the_sample_makes(maintainer, project):
 
 def test_a_mapping_is_stored_shown_again_and_used_by_the_receiver(maintainer, project):
     fields = {"type": HTTP, "name": "Kitchen", "active": "y", "payload_example": SAMPLE, "parsed_example": SAMPLE}
-    answer = maintainer.send(NEW, map_title=TITLE, **fields)
+    response = maintainer.send(NEW, map_title=TITLE, **fields)
     [row] = stored()
-    address, key = credentials(maintainer.get(answer.location))
+    address, key = credentials(maintainer.get(response.location))
 
     assert row.mapping == {"title": {"path": ["event", "title"], "type": "string", "label": "event/title"}}
     assert row.payload_example == SAMPLE
@@ -328,13 +328,13 @@ def test_a_mapping_is_stored_shown_again_and_used_by_the_receiver(maintainer, pr
 def test_an_invalid_mapping_shows_the_error_at_its_field(key, maintainer, integration):
     fields = {"name": "Kitchen", "payload_example": SAMPLE, "parsed_example": SAMPLE, "map_title": TITLE}
 
-    answer = maintainer.send(page_of(integration, "edit"), map_start_time=key, **fields)
+    response = maintainer.send(page_of(integration, "edit"), map_start_time=key, **fields)
 
-    told = re.search(r'<p class="wrong" id="map_start_time-wrong">([^<]*)</p>', answer.text)
-    assert (answer.status_code, stored()[0].mapping) == (422, {})
+    told = re.search(r'<p class="wrong" id="map_start_time-wrong">([^<]*)</p>', response.text)
+    assert (response.status_code, stored()[0].mapping) == (422, {})
     assert told[1].startswith("Start time cannot be mapped to this")
-    assert options(answer, "title")["event/title"] is True
-    assert 'id="map_title-wrong"' not in answer.text
+    assert options(response, "title")["event/title"] is True
+    assert 'id="map_title-wrong"' not in response.text
 
 
 def test_a_sample_with_too_many_fields_keeps_mapped_ones(maintainer, project, monkeypatch):
@@ -364,9 +364,9 @@ def test_a_sample_may_have_crlf_line_ends(maintainer, project):
     text = json.dumps({"event": EVENT}, indent=1)
     fields = {"payload_example": text.replace("\n", "\r\n"), "parsed_example": text.replace("\n", "\r\n")}
 
-    answer = maintainer.send(NEW, type=HTTP, name="Kitchen", map_title=TITLE, **fields)
+    response = maintainer.send(NEW, type=HTTP, name="Kitchen", map_title=TITLE, **fields)
 
-    assert (answer.status_code, stored()[0].payload_example) == (302, text)
+    assert (response.status_code, stored()[0].payload_example) == (302, text)
     assert list(stored()[0].mapping) == ["title"]
 
 
@@ -385,28 +385,28 @@ def test_without_a_sample_there_is_no_mapping(maintainer, project):
     mapping = {"title": {"path": ["event", "title"], "type": "string", "label": "event/title"}}
     row = make_integration(project, payload_example=SAMPLE, mapping=mapping)
 
-    answer = maintainer.send(page_of(row, "edit"), name="Kitchen", active="y", payload_example="")
+    response = maintainer.send(page_of(row, "edit"), name="Kitchen", active="y", payload_example="")
 
-    assert answer.status_code == 302
+    assert response.status_code == 302
     assert [(one.payload_example, one.mapping) for one in stored()] == [(None, {})]
 
 
 def test_an_integration_is_edited_and_keeps_type_identifier_and_key(maintainer, integration):
     one = page_of(integration, "edit")
 
-    answer = maintainer.send(one, type=PROMETHEUS, name="Bakery", payload_example="")
+    response = maintainer.send(one, type=PROMETHEUS, name="Bakery", payload_example="")
     refused = maintainer.send(one, name="")
 
     [row] = stored()
-    assert (answer.status_code, refused.status_code) == (302, 422)
+    assert (response.status_code, refused.status_code) == (302, 422)
     assert (row.type, row.name, row.active, row.endpoint_identifier, row.token) == (HTTP, "Bakery", False, "1f", KEY)
 
 
 def test_save_and_test_opens_the_test_page(maintainer, project):
-    answer = maintainer.send(NEW, type=HTTP, name="Kitchen", active="y", payload_example=SAMPLE, test="1")
-    page = maintainer.get(answer.location)
+    response = maintainer.send(NEW, type=HTTP, name="Kitchen", active="y", payload_example=SAMPLE, test="1")
+    page = maintainer.get(response.location)
 
-    assert answer.location == page_of(stored()[0], "test")
+    assert response.location == page_of(stored()[0], "test")
     assert ("Test payload" in page.text, "Oven cold" in page.text) == (True, True)
 
 
@@ -428,11 +428,11 @@ def test_a_deleted_integration_receives_nothing_and_its_alerts_stay(maintainer, 
     tell(maintainer, address, key, {"title": "Kept"})
     asked = maintainer.get(page_of(integration, "delete"))
 
-    answer = maintainer.send(page_of(integration, "delete"))
+    response = maintainer.send(page_of(integration, "delete"))
 
     assert "Delete Kitchen?" in asked.text
-    assert (answer.location, stored()) == (f"{OPERATIONS}?removed=1#alerts", [])
-    assert "The integration has been successfully removed." in maintainer.get(answer.location).text
+    assert (response.location, stored()) == (f"{OPERATIONS}?removed=1#alerts", [])
+    assert "The integration has been successfully removed." in maintainer.get(response.location).text
     assert (tell(maintainer, address, key, {}), titles()) == (403, ["Kept"])
 
 
@@ -516,36 +516,36 @@ def test_an_integration_of_another_project_is_not_found(visit, project):
 def test_a_failed_test_alert_shows_the_reason(fields, payload, message, visit, project):
     row = make_integration(project, **fields)
 
-    answer = visit(DEV).send(page_of(row, "test"), payload=payload)
+    response = visit(DEV).send(page_of(row, "test"), payload=payload)
 
-    assert (answer.status_code, message in html.unescape(answer.text)) == (422, True)
-    assert ("successfully sent" in answer.text, titles()) == (False, [])
+    assert (response.status_code, message in html.unescape(response.text)) == (422, True)
+    assert ("successfully sent" in response.text, titles()) == (False, [])
 
 
 @pytest.mark.parametrize("kind", [HTTP, PROMETHEUS])
 def test_a_batch_is_accepted_as_test_alert(kind, maintainer, project):
     row = make_integration(project, type=kind)
 
-    answer = maintainer.send(page_of(row, "test"), payload=BATCH)
-    pages = [maintainer.get(answer.location).text for _ in "ab"]
+    response = maintainer.send(page_of(row, "test"), payload=BATCH)
+    pages = [maintainer.get(response.location).text for _ in "ab"]
 
-    assert answer.status_code == 302
+    assert response.status_code == 302
     assert (["successfully sent" in page for page in pages], titles()) == ([True, True], ["Latency"])
 
 
 def test_an_empty_test_batch_does_not_link_to_the_list(maintainer, project):
     row = make_integration(project, type=PROMETHEUS)
 
-    answer = maintainer.send(page_of(row, "test"), payload=json.dumps(json.loads(BATCH) | {"alerts": [{}]}))
-    page = maintainer.get(answer.location).text
+    response = maintainer.send(page_of(row, "test"), payload=json.dumps(json.loads(BATCH) | {"alerts": [{}]}))
+    page = maintainer.get(response.location).text
 
     assert ("tells of no alert" in page, "successfully sent" in page) == (True, False)
 
 
 def test_the_settings_of_alerts_are_saved(maintainer, project):
     before = maintainer.get(f"{OPERATIONS}?alerts=settings").text
-    answer = maintainer.send(f"{OPERATIONS}/alerts", create_issue="y", send_email="y")
-    after = maintainer.get(answer.location).text
+    response = maintainer.send(f"{OPERATIONS}/alerts", create_issue="y", send_email="y")
+    after = maintainer.get(response.location).text
     assert ["have been successfully saved" in page for page in (before, after)] == [False, True]
     names = ("create_issue", "send_email", "auto_close_incident")
 
@@ -564,11 +564,11 @@ def test_a_template_is_chosen_among_those_of_the_repository(maintainer, project,
     before = maintainer.get(f"{OPERATIONS}?alerts=settings").text
 
     refused = maintainer.send(f"{OPERATIONS}/alerts", issue_template_key="Outrage")
-    answer = maintainer.send(f"{OPERATIONS}/alerts", issue_template_key="Outage")
+    response = maintainer.send(f"{OPERATIONS}/alerts", issue_template_key="Outage")
 
     assert '<option value="Outage">Outage</option>' in before
     assert (refused.status_code, "not found" in refused.text) == (422, True)
-    assert '<option selected value="Outage">Outage</option>' in maintainer.get(answer.location).text
+    assert '<option selected value="Outage">Outage</option>' in maintainer.get(response.location).text
 
 
 def test_one_endpoint_may_have_the_short_url(maintainer, visit, project):
@@ -589,9 +589,9 @@ def test_a_concurrent_claim_of_the_short_url_is_refused(maintainer, project, mon
     maintainer.send(NEW, name="Old", **fields)
     monkeypatch.setattr(queries, "has_short_address", lambda project: False)  # as both see it
 
-    answer = maintainer.send(NEW, name="Older", **fields)
+    response = maintainer.send(NEW, name="Older", **fields)
 
-    assert (answer.status_code, "belongs to another endpoint" in html.unescape(answer.text)) == (422, True)
+    assert (response.status_code, "belongs to another endpoint" in html.unescape(response.text)) == (422, True)
 
 
 def test_only_http_endpoints_have_a_short_url(maintainer, project):
@@ -643,10 +643,10 @@ def test_an_unknown_tab_opens_the_first(visit, integration):
     ],
 )
 def test_the_preview_follows_the_form_and_stores_nothing(fields, texts, maintainer, project):
-    answer = maintainer.send(f"{OPERATIONS}/integrations/preview", **{"type": HTTP} | fields)
+    response = maintainer.send(f"{OPERATIONS}/integrations/preview", **{"type": HTTP} | fields)
 
-    assert (answer.status_code, [text for text in texts if text not in answer.text]) == (200, [])
-    assert "<html" not in answer.text
+    assert (response.status_code, [text for text in texts if text not in response.text]) == (200, [])
+    assert "<html" not in response.text
     assert stored() == []
 
 
@@ -664,9 +664,9 @@ def test_mapped_single_values_are_stored_as_text(maintainer, visit, project):
     mapped = {"title": "a", "description": "b", "service": "c", "hosts": "d", "monitoring_tool": "a", "end_time": "e"}
     fields = {f"map_{target}": json.dumps([key]) for target, key in mapped.items()}
     texts = {"payload_example": sample, "parsed_example": sample}
-    answer = maintainer.send(NEW, type=HTTP, name="Kitchen", active="y", **texts, **fields)
+    response = maintainer.send(NEW, type=HTTP, name="Kitchen", active="y", **texts, **fields)
 
-    sent = [tell(visit(None), *credentials(maintainer.get(answer.location)), json.loads(sample)) for _ in "ab"]
+    sent = [tell(visit(None), *credentials(maintainer.get(response.location)), json.loads(sample)) for _ in "ab"]
 
     [alert] = db.session.query(Alert)
     assert (sent, alert.events, alert.status) == ([200, 200], 2, 0)

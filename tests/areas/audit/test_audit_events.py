@@ -70,8 +70,8 @@ def test_an_event_is_found_only_in_its_project_or_group(as_, project, group):
     owner = as_(OLIVE)
 
     assert owner.get(f"/projects/{project.id}/audit_events/{event.id}").json["id"] == event.id
-    answer = owner.get(f"/groups/{group.id}/audit_events/{event.id}")
-    assert (answer.status_code, answer.json) == (404, {"message": "404 Audit Event Not Found"})
+    response = owner.get(f"/groups/{group.id}/audit_events/{event.id}")
+    assert (response.status_code, response.json) == (404, {"message": "404 Audit Event Not Found"})
 
 
 def test_filters(as_admin, project, group):
@@ -94,9 +94,9 @@ def test_filters(as_admin, project, group):
     [("entity_id=1", "entity_type is missing"), ("entity_type=Milk", "entity_type does not have a valid value")],
 )
 def test_wrong_filters_are_refused(query, text, as_admin):
-    answer = as_admin.get(f"/audit_events?{query}")
+    response = as_admin.get(f"/audit_events?{query}")
 
-    assert (answer.status_code, answer.json) == (400, {"error": text})
+    assert (response.status_code, response.json) == (400, {"error": text})
 
 
 @pytest.mark.both_databases

@@ -28,8 +28,8 @@ def add_event(entity, message, author=None, days_ago=0):
     return event
 
 
-def rows_of(answer):
-    return list(csv.DictReader(io.StringIO(answer.get_data(as_text=True), newline="")))
+def rows_of(response):
+    return list(csv.DictReader(io.StringIO(response.get_data(as_text=True), newline="")))
 
 
 @pytest.fixture

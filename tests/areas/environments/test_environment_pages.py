@@ -1,4 +1,4 @@
-"""Environments, as people keep them in a browser."""
+"""Pages of environments."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ def test_an_empty_list_has_an_empty_state(developer):
 
 def test_an_environment_is_created_and_listed(developer):
     form = developer.get(NEW)
-    answer = developer.send(NEW, name="production", external_url="https://shop.example")
-    page = developer.get(answer.location).text
+    response = developer.send(NEW, name="production", external_url="https://shop.example")
+    page = developer.get(response.location).text
 
-    assert ("New environment" in form.text, answer.location) == (True, LIST)
+    assert ("New environment" in form.text, response.location) == (True, LIST)
     assert stored() == [("production", "production", "https://shop.example")]
     assert ("<strong>production</strong>" in page, 'href="https://shop.example"' in page) == (True, True)
     assert "No open alerts" in page
@@ -75,31 +75,31 @@ def test_a_refused_environment_keeps_the_form_values(fields, message, developer,
     other = store(Environment(project_id=production.project_id, name="other", slug="other"))
     before = stored()
 
-    answers = [developer.send(address, **fields) for address in (NEW, page_of(other, "edit"))]
+    responses = [developer.send(address, **fields) for address in (NEW, page_of(other, "edit"))]
 
-    assert [answer.status_code for answer in answers] == [422, 422]
-    assert all(message in html.unescape(answer.text) for answer in answers)
-    assert all(f'value="{fields["name"]}"' in answer.text for answer in answers)
+    assert [response.status_code for response in responses] == [422, 422]
+    assert all(message in html.unescape(response.text) for response in responses)
+    assert all(f'value="{fields["name"]}"' in response.text for response in responses)
     assert stored() == before
 
 
 def test_an_environment_is_edited_and_keeps_its_slug(developer, production):
     form = developer.get(page_of(production, "edit"))
 
-    answer = developer.send(page_of(production, "edit"), name="live", external_url="")
+    response = developer.send(page_of(production, "edit"), name="live", external_url="")
 
     assert ('value="production"' in form.text, 'value="https://shop.example"' in form.text) == (True, True)
-    assert (answer.location, stored()) == (LIST, [("live", "production", None)])
+    assert (response.location, stored()) == (LIST, [("live", "production", None)])
 
 
 def test_a_deleted_environment_leaves_its_alerts(developer, production):
     make_alert(production, 1)
     asked = developer.get(page_of(production, "delete"))
 
-    answer = developer.send(page_of(production, "delete"))
+    response = developer.send(page_of(production, "delete"))
 
     assert "Delete the environment production?" in asked.text
-    assert (answer.location, stored()) == (LIST, [])
+    assert (response.location, stored()) == (LIST, [])
     assert [(alert.title, alert.environment_id) for alert in db.session.query(Alert)] == [("Trouble 1", None)]
 
 

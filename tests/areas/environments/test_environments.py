@@ -34,10 +34,10 @@ def production(as_developer, project):
 
 
 def everything(client, project, environment_id):
-    """The answers to all operations, the harmless ones first."""
+    """Return the responses of all operations, reads first."""
     one, fields = environments(project, environment_id), {"name": "other"}
-    answers = [client.get(environments(project)), client.get(one), client.post(environments(project), json=fields)]
-    return [*answers, client.put(one, json={}), client.delete(one)]
+    responses = [client.get(environments(project)), client.get(one), client.post(environments(project), json=fields)]
+    return [*responses, client.put(one, json={}), client.delete(one)]
 
 
 def test_an_environment_is_created_shown_and_listed(as_developer, project):
@@ -66,16 +66,16 @@ def test_an_environment_is_created_shown_and_listed(as_developer, project):
     ],
 )
 def test_developers_and_higher_roles_manage_environments(person, statuses, as_, project, production):
-    assert [answer.status_code for answer in everything(as_(person), project, production["id"])] == statuses
+    assert [response.status_code for response in everything(as_(person), project, production["id"])] == statuses
 
 
 def test_an_environment_of_another_project_is_not_found(as_admin, project, production):
     other = sample_data.make_project()
 
-    answers = everything(as_admin, other, production["id"])
+    responses = everything(as_admin, other, production["id"])
 
-    assert [answer.status_code for answer in answers] == [200, 404, 201, 404, 404]
-    assert answers[1].json == {"message": "404 Environment Not Found"}
+    assert [response.status_code for response in responses] == [200, 404, 201, 404, 404]
+    assert responses[1].json == {"message": "404 Environment Not Found"}
 
 
 @pytest.mark.parametrize(
@@ -96,16 +96,16 @@ def test_an_environment_of_another_project_is_not_found(as_admin, project, produ
     ],
 )
 def test_invalid_environments_are_refused_with_reasons(fields, message, as_developer, project, production):
-    answer = as_developer.post(environments(project), json=fields)
+    response = as_developer.post(environments(project), json=fields)
 
-    assert (answer.status_code, answer.json) == (400, {"message": message})
+    assert (response.status_code, response.json) == (400, {"message": message})
     assert db.session.query(Environment).count() == 1
 
 
 def test_a_name_is_required(as_developer, project):
-    answer = as_developer.post(environments(project), json={})
+    response = as_developer.post(environments(project), json={})
 
-    assert (answer.status_code, answer.json) == (400, {"error": "name is missing"})
+    assert (response.status_code, response.json) == (400, {"error": "name is missing"})
 
 
 @pytest.mark.both_databases
@@ -156,9 +156,9 @@ def test_an_update_changes_the_sent_fields_and_never_the_slug(as_developer, proj
 def test_a_refused_update_changes_nothing(fields, message, as_developer, project, production):
     as_developer.post(environments(project), json={"name": "staging"})
 
-    answer = as_developer.put(environments(project, production["id"]), json=fields)
+    response = as_developer.put(environments(project, production["id"]), json=fields)
 
-    assert (answer.status_code, answer.json) == (400, {"message": message})
+    assert (response.status_code, response.json) == (400, {"message": message})
     assert as_developer.get(environments(project, production["id"])).json["name"] == "production"
 
 
@@ -197,9 +197,9 @@ def test_contradictory_filters_are_refused(query, as_developer, project):
 def test_the_list_has_pages(as_developer, project, production):
     as_developer.post(environments(project), json={"name": "staging"})
 
-    answer = as_developer.get(f"{environments(project)}?per_page=1&page=2")
+    response = as_developer.get(f"{environments(project)}?per_page=1&page=2")
 
-    assert ([one["name"] for one in answer.json], answer.headers["X-Total"]) == (["staging"], "2")
+    assert ([one["name"] for one in response.json], response.headers["X-Total"]) == (["staging"], "2")
 
 
 @pytest.mark.both_databases
@@ -208,9 +208,9 @@ def test_deleting_an_environment_keeps_its_alerts(as_developer, project, product
     db.session.add(alert)
     db.session.commit()
 
-    answer = as_developer.delete(environments(project, production["id"]))
+    response = as_developer.delete(environments(project, production["id"]))
 
-    assert (answer.status_code, answer.data) == (204, b"")
+    assert (response.status_code, response.data) == (204, b"")
     assert sample_data.reload(alert).environment_id is None
 
 

@@ -1,4 +1,4 @@
-"""The collector through HTTP: what recorded requests of SDKs make, and the checks in their order."""
+"""The collector through HTTP: recorded requests of SDKs, and the order of checks."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def counts():
 @pytest.mark.both_databases
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_recorded_requests_create_the_expected_errors(sender, name):
-    answers = sender.replay_all(name)
+    responses = sender.replay_all(name)
 
     requests, errors, occurrences = RECORDINGS[name]
-    assert [answer.status_code for answer in answers] == [200] * requests
+    assert [response.status_code for response in responses] == [200] * requests
     assert counts() == (errors, occurrences, occurrences)
 
 
@@ -95,9 +95,9 @@ def test_secrets_are_not_stored(sender):
 
 @pytest.mark.both_databases
 def test_the_same_event_twice_counts_once(sender):
-    answers = [sender.envelope({"event_id": ID}, {"type": "event"}, {"message": "hello"}) for _ in range(2)]
+    responses = [sender.envelope({"event_id": ID}, {"type": "event"}, {"message": "hello"}) for _ in range(2)]
 
-    assert [answer.json for answer in answers] == [{"id": ID}] * 2
+    assert [response.json for response in responses] == [{"id": ID}] * 2
     assert counts() == (1, 1, 1)
 
 
@@ -135,9 +135,9 @@ def test_bodies_are_decompressed_with_bounds(sender, encoding):
 
 
 def test_a_bomb_is_refused_and_counted(sender):
-    answer = sender.envelope({}, {"type": "attachment"}, b"x", {"type": "event"}, b'{"extra": "' + b"x" * 2_000_000)
+    response = sender.envelope({}, {"type": "attachment"}, b"x", {"type": "event"}, b'{"extra": "' + b"x" * 2_000_000)
 
-    assert (answer.status_code, answer.json) == (413, {"message": "413 Request Entity Too Large"})
+    assert (response.status_code, response.json) == (413, {"message": "413 Request Entity Too Large"})
     path, bomb = f"{sender.base}/envelope/?sentry_key={sender.key}", gzip.compress(b"{}\n" + b" " * (101 << 20))
     assert sender.post(path, bomb, {"content-encoding": "gzip"}).status_code == 413
     total = select(DroppedEventCount.reason, func.sum(DroppedEventCount.count)).group_by(DroppedEventCount.reason)
@@ -145,10 +145,10 @@ def test_a_bomb_is_refused_and_counted(sender):
 
 
 def test_unknown_encodings_are_refused(sender):
-    answer = sender.post(f"{sender.base}/store/?sentry_key={sender.key}", b"{}", {"content-encoding": "lzma"})
+    response = sender.post(f"{sender.base}/store/?sentry_key={sender.key}", b"{}", {"content-encoding": "lzma"})
 
-    assert (answer.status_code, answer.json) == (415, {"message": "415 Unsupported Media Type"})
-    assert answer.headers["X-Sentry-Error"] == "the content encoding is not supported"
+    assert (response.status_code, response.json) == (415, {"message": "415 Unsupported Media Type"})
+    assert response.headers["X-Sentry-Error"] == "the content encoding is not supported"
 
 
 @pytest.mark.parametrize(
@@ -166,11 +166,11 @@ def test_unknown_encodings_are_refused(sender):
 def test_the_key_is_accepted_in_these_places(sender, header, status):
     headers = {name: value.format(key=sender.key) for name, value in header.items()}
 
-    answer = sender.post(f"{sender.base}/store/", b'{"message": "hello"}', headers)
+    response = sender.post(f"{sender.base}/store/", b'{"message": "hello"}', headers)
 
-    assert answer.status_code == status
+    assert response.status_code == status
     if status == 400:
-        assert answer.json == {"message": "400 Bad request - Failed to parse sentry request"}
+        assert response.json == {"message": "400 Bad request - Failed to parse sentry request"}
 
 
 def test_the_key_may_be_in_the_dsn_of_the_envelope(sender):
@@ -197,9 +197,9 @@ def test_refused_clients_get_the_same_response(sender, project):
         ).one().enabled = False
     addresses.append(f"{foreign.base}/store/?sentry_key={foreign.key}")
 
-    answers = [sender.post(address, b'{"message": "x"}') for address in addresses]
+    responses = [sender.post(address, b'{"message": "x"}') for address in addresses]
 
-    assert {(answer.status_code, answer.data) for answer in answers} == {(404, b'{"message":"404 Not Found"}')}
+    assert {(response.status_code, response.data) for response in responses} == {(404, b'{"message":"404 Not Found"}')}
     assert counts() == (0, 0, 0)
 
 
@@ -234,10 +234,10 @@ ENVELOPES = {
 
 @pytest.mark.parametrize("body", ENVELOPES)
 def test_envelopes_are_parsed_as_documented(sender, body):
-    answer = sender.post(f"{sender.base}/envelope/?sentry_key={sender.key}", body)
+    response = sender.post(f"{sender.base}/envelope/?sentry_key={sender.key}", body)
 
-    assert answer.status_code == ENVELOPES[body], answer.data
-    assert counts()[0] == (1 if EVENT in body and answer.status_code == 200 else 0)
+    assert response.status_code == ENVELOPES[body], response.data
+    assert counts()[0] == (1 if EVENT in body and response.status_code == 200 else 0)
 
 
 @pytest.mark.both_databases
@@ -268,8 +268,8 @@ def test_fields_of_any_type_are_accepted(sender):
             "fingerprint",
         ]
         for name in (names,) if value is not None else ([one] for one in names):
-            answer = sender.event(**dict.fromkeys(name, value))
-            assert answer.status_code == 200, answer.data
+            response = sender.event(**dict.fromkeys(name, value))
+            assert response.status_code == 200, response.data
 
     assert sum(error.count for error in stored_errors()) == 10 + 22
 
@@ -296,9 +296,9 @@ def test_preflights_and_other_methods(sender):
 
     assert (preflight.status_code, preflight.headers["Access-Control-Allow-Methods"]) == (200, "POST, OPTIONS")
     assert (refused.status_code, refused.headers["Allow"]) == (405, "OPTIONS, POST")
-    answer = sender.post(f"{sender.base}/store/", b"", {"origin": "https://shop.example.org"})
-    assert answer.headers["Access-Control-Allow-Origin"] == "*"
-    assert answer.headers["Access-Control-Expose-Headers"] == "X-Sentry-Error, X-Sentry-Rate-Limits, Retry-After"
+    response = sender.post(f"{sender.base}/store/", b"", {"origin": "https://shop.example.org"})
+    assert response.headers["Access-Control-Allow-Origin"] == "*"
+    assert response.headers["Access-Control-Expose-Headers"] == "X-Sentry-Error, X-Sentry-Rate-Limits, Retry-After"
 
 
 def test_the_url_of_hosted_collectors_works_too(sender):
@@ -326,9 +326,9 @@ def test_an_event_of_the_oldest_error_is_stored_at_the_limit(sender, as_admin):
     as_admin.put("/application/settings", json={"error_tracking_errors_per_project": 1})
     sender.event(message="new")
 
-    answer = sender.event(message="old", timestamp=clock.now().timestamp() - 10 * DAY_SECONDS)
+    response = sender.event(message="old", timestamp=clock.now().timestamp() - 10 * DAY_SECONDS)
 
-    assert answer.status_code == 200
+    assert response.status_code == 200
     assert [error.title for error in stored_errors()] == ["old"]
     as_admin.put("/application/settings", json={"error_tracking_errors_per_project": 10_000})
 
@@ -366,7 +366,7 @@ def test_an_event_waits_for_the_removal_of_its_error_without_a_deadlock(app, sen
         assert not wait([coming], timeout=0.3).done
         db.session.delete(error)
         db.session.commit()
-        answer = coming.result()
+        response = coming.result()
 
-    assert answer.status_code == 200
+    assert response.status_code == 200
     assert counts() == (1, 1, 1)

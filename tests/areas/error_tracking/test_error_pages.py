@@ -1,4 +1,4 @@
-"""The pages of errors, as people use them without scripts."""
+"""The pages of errors, without scripts."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_an_error_is_removed_after_confirmation(visit, sender):
 
 
 def scripted(value):
-    """The same event with a script in every text, names of fields included where any is taken."""
+    """The same event with a script in every text and every free field name."""
     if isinstance(value, dict):
         return {key: scripted(inner) for key, inner in value.items()} | {SCRIPT: SCRIPT}
     return (

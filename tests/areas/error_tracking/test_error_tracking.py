@@ -47,12 +47,12 @@ REQUIRED = ["is a required field"]
 PAGE = "/acme/shop/-/settings/operations"
 NOTICE = re.compile(r'<div class="notice (good|bad)"[^>]*>(.*?)</div>', re.DOTALL)
 OPERATIONS = [("GET", {}), ("PATCH", {"active": True}), ("PUT", {"active": True, "integrated": False})]
-visit = visitors.visit  # people at browsers are those of the tests of pages
+visit = visitors.visit  # fixtures of visitors are those of the tests of pages
 
 
 @pytest.fixture(autouse=True)
 def names(monkeypatch):
-    """What names are looked up to be; a function as an address is called first."""
+    """Addresses by host name; a function as address is called first."""
     known = dict(ADDRESSES)
     validate = rules.validate
 
@@ -75,7 +75,7 @@ def settings(project):
 
 
 def everything(client, project):
-    """The answers to the three operations."""
+    """Return the responses of the three operations."""
     return [client.open(method, settings(project), json=sent) for method, sent in OPERATIONS]
 
 
@@ -89,7 +89,7 @@ def token_at_rest():
 
 @pytest.fixture
 def fill(project):
-    """Fills the settings of the shop as its page does; ``None`` takes a field away."""
+    """Saves the settings of the shop as its page does; ``None`` removes a field."""
 
     def save(**fields):
         fields = {"enabled": True, "api_url": URL, "token": TOKEN, "organization_name": "", "project_name": ""} | fields
@@ -100,7 +100,7 @@ def fill(project):
     return save
 
 
-# Who may do what, and what is checked first
+# Permissions and the order of checks
 
 
 @pytest.mark.parametrize("archived", [False, True])
@@ -110,9 +110,9 @@ def test_maintainers_and_higher_roles_may_do_everything(person, archived, projec
     sample_data.reload(project).archived = archived
     db.session.commit()
 
-    answers = everything(as_(person), project)
+    responses = everything(as_(person), project)
 
-    assert [(answer.status_code, answer.json) for answer in answers] == [(200, BODY)] * 3
+    assert [(response.status_code, response.json) for response in responses] == [(200, BODY)] * 3
 
 
 @pytest.mark.parametrize(
@@ -130,9 +130,9 @@ def test_other_roles_are_refused_with_and_without_a_record(filled, person, statu
     if filled:
         fill(enabled=False)
 
-    answers = everything(as_(person), project)
+    responses = everything(as_(person), project)
 
-    assert [(answer.status_code, answer.json) for answer in answers] == [(status, {"message": message})] * 3
+    assert [(response.status_code, response.json) for response in responses] == [(status, {"message": message})] * 3
     assert not filled or stored(project).enabled is False
 
 
@@ -140,51 +140,51 @@ def test_other_roles_are_refused_with_and_without_a_record(filled, person, statu
 def test_non_members_get_403_and_anonymous_callers_401(visibility, as_):
     project = sample_data.make_project(visibility=visibility)
 
-    assert [answer.status_code for answer in everything(as_(SAM), project)] == [403] * 3
-    assert [answer.status_code for answer in everything(as_(NOBODY), project)] == [401] * 3
+    assert [response.status_code for response in everything(as_(SAM), project)] == [403] * 3
+    assert [response.status_code for response in everything(as_(NOBODY), project)] == [401] * 3
 
 
 def test_a_missing_project_is_401_for_anonymous_callers_and_404_for_users(project, as_):
     project.id = 4711
 
-    assert {answer.status_code for answer in everything(as_(NOBODY), project)} == {401}
-    assert [answer.json for answer in everything(as_(ADA), project)] == [NO_PROJECT] * 3
+    assert {response.status_code for response in everything(as_(NOBODY), project)} == {401}
+    assert [response.json for response in everything(as_(ADA), project)] == [NO_PROJECT] * 3
 
 
 @pytest.mark.parametrize(("method", "missing"), [("PATCH", ""), ("PUT", ", integrated is missing")])
 def test_parameters_are_validated_before_the_project(method, missing, project, as_):
     everybody = (ADA, MAX, DEV, GUS, SAM)
-    answers = [as_(person).open(method, settings(project)) for person in everybody]
+    responses = [as_(person).open(method, settings(project)) for person in everybody]
     project.id = 4711
-    answers += [as_(person).open(method, settings(project)) for person in everybody]
+    responses += [as_(person).open(method, settings(project)) for person in everybody]
 
     error = f"active is missing, active is empty{missing}"
-    assert [(answer.status_code, answer.json) for answer in answers] == [(400, {"error": error})] * 10
+    assert [(response.status_code, response.json) for response in responses] == [(400, {"error": error})] * 10
 
 
 @pytest.mark.parametrize("method", ["PATCH", "PUT"])
 def test_anonymous_callers_get_401_before_other_errors(method, project, as_):
-    answer = as_(NOBODY).open(method, settings(project), json={"active": "randomstring"})
+    response = as_(NOBODY).open(method, settings(project), json={"active": "randomstring"})
 
-    assert (answer.status_code, answer.json) == (401, {"message": "401 Unauthorized"})
+    assert (response.status_code, response.json) == (401, {"message": "401 Unauthorized"})
 
 
 def test_a_read_only_token_cannot_switch(project, fill, people, client_of):
     fill()
     client = client_of(people[MAX], "read_api")
 
-    answers = [*everything(client, project), client.patch(settings(project), json={"active": "nonsense"})]
+    responses = [*everything(client, project), client.patch(settings(project), json={"active": "nonsense"})]
 
-    assert [answer.status_code for answer in answers] == [200, 403, 403, 403]
-    assert {answer.json["error"] for answer in answers[1:]} == {"insufficient_scope"}
+    assert [response.status_code for response in responses] == [200, 403, 403, 403]
+    assert {response.json["error"] for response in responses[1:]} == {"insufficient_scope"}
 
 
 def test_tokens_with_other_scopes_and_expired_tokens_are_refused(project, fill, people, client_of):
     fill()
     other, old = client_of(people[MAX], "read_user"), client_of(people[MAX], expires_at=clock.today())
 
-    assert [answer.status_code for answer in everything(other, project)] == [403] * 3
-    assert [answer.json["error"] for answer in everything(old, project)] == ["invalid_token"] * 3
+    assert [response.status_code for response in everything(other, project)] == [403] * 3
+    assert [response.json["error"] for response in everything(old, project)] == ["invalid_token"] * 3
 
 
 def test_blocked_users_are_refused(project, fill, people, client_of):
@@ -193,24 +193,24 @@ def test_blocked_users_are_refused(project, fill, people, client_of):
     sample_data.reload(people[MAX]).state = BLOCKED
     db.session.commit()
 
-    assert {answer.json["message"] for answer in everything(client, project)} == {
+    assert {response.json["message"] for response in everything(client, project)} == {
         "403 Forbidden - Your account has been blocked."
     }
 
 
 @pytest.mark.parametrize("method", ["GET", "PATCH"])
 def test_without_settings_show_and_switch_are_404(method, project, as_maintainer):
-    answer = as_maintainer.open(method, settings(project), json={"active": False})
+    response = as_maintainer.open(method, settings(project), json={"active": False})
 
-    assert (answer.status_code, answer.json) == (404, NO_RECORD)
+    assert (response.status_code, response.json) == (404, NO_RECORD)
     assert stored(project) is None
 
 
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
 def test_settings_have_no_post_or_delete_route(method, project, as_):
-    answers = [as_(person).open(method, settings(project)) for person in (MAX, NOBODY)]
+    responses = [as_(person).open(method, settings(project)) for person in (MAX, NOBODY)]
 
-    assert [answer.status_code for answer in answers] == [405, 401]
+    assert [response.status_code for response in responses] == [405, 401]
 
 
 # Show
@@ -287,9 +287,9 @@ def test_the_project_is_found_by_id_or_path_with_a_trailing_slash_too(address, p
 def test_an_invalid_switch_changes_nothing(fields, error, project, fill, as_maintainer):
     fill()
 
-    answer = as_maintainer.patch(settings(project), json=fields)
+    response = as_maintainer.patch(settings(project), json=fields)
 
-    assert (answer.status_code, answer.json) == (400, {"error": error})
+    assert (response.status_code, response.json) == (400, {"error": error})
     assert as_maintainer.get(settings(project)).json == BODY
 
 
@@ -310,25 +310,25 @@ def test_an_invalid_switch_changes_nothing(fields, error, project, fill, as_main
 def test_a_switch_accepts_many_spellings(active, read, project, fill, as_maintainer):
     fill(enabled=not read)
 
-    answer = (
+    response = (
         as_maintainer.patch(settings(project), data={"active": str(active)})
         if isinstance(active, str)
         else (as_maintainer.patch(settings(project), json={"active": active}))
     )
 
-    assert (answer.status_code, answer.json) == (200, BODY | {"active": read})
+    assert (response.status_code, response.json) == (200, BODY | {"active": read})
     assert stored(project).enabled is read
 
 
 def test_switching_changes_only_the_flag_and_is_idempotent(project, fill, as_maintainer):
     fill(project_name="Shop", organization_name="Acme")
 
-    answers = [as_maintainer.patch(f"{settings(project)}?active={to}") for to in ("false", "false", "true", "true")]
+    responses = [as_maintainer.patch(f"{settings(project)}?active={to}") for to in ("false", "false", "true", "true")]
 
-    assert [answer.json["active"] for answer in answers] == [False, False, True, True]
+    assert [response.json["active"] for response in responses] == [False, False, True, True]
     kept = stored(project)
     assert (kept.api_url, kept.token, kept.project_name, kept.organization_name) == (URL, TOKEN, "Shop", "Acme")
-    assert {answer.json["api_url"] for answer in answers} == {URL}
+    assert {response.json["api_url"] for response in responses} == {URL}
 
 
 @pytest.mark.parametrize(
@@ -342,9 +342,9 @@ def test_switching_changes_only_the_flag_and_is_idempotent(project, fill, as_mai
 def test_an_incomplete_record_cannot_be_enabled(missing, messages, project, fill, as_maintainer):
     fill(enabled=False, **missing)
 
-    answer = as_maintainer.patch(settings(project), json={"active": True})
+    response = as_maintainer.patch(settings(project), json={"active": True})
 
-    assert (answer.status_code, answer.json) == (400, {"message": messages})
+    assert (response.status_code, response.json) == (400, {"message": messages})
     assert stored(project).enabled is False
 
 
@@ -360,9 +360,9 @@ def test_switching_makes_no_dns_request(active, names, project, fill, as_maintai
     asked = []
     names["errors.example.org"] = lambda: asked.append("errors.example.org") or "10.0.0.1"
 
-    answer = as_maintainer.patch(settings(project), json={"active": active})
+    response = as_maintainer.patch(settings(project), json={"active": active})
 
-    assert (answer.status_code, answer.json["active"], asked) == (200, active, [])
+    assert (response.status_code, response.json["active"], asked) == (200, active, [])
 
 
 @pytest.mark.both_databases
@@ -388,9 +388,9 @@ def test_changes_are_not_recorded_as_events(project, fill, as_maintainer):
     ],
 )
 def test_invalid_settings_are_not_created(fields, error, project, as_maintainer):
-    answer = as_maintainer.put(settings(project), json=fields)
+    response = as_maintainer.put(settings(project), json=fields)
 
-    assert (answer.status_code, answer.json) == (400, {"error": error})
+    assert (response.status_code, response.json) == (400, {"error": error})
     assert stored(project) is None
 
 
@@ -415,9 +415,9 @@ def test_switching_to_the_integrated_backend_keeps_the_sentry_settings(method, p
 
 
 def test_incomplete_sentry_settings_are_not_created(project, as_maintainer):
-    answer = as_maintainer.put(settings(project), json={"active": True, "integrated": False})
+    response = as_maintainer.put(settings(project), json={"active": True, "integrated": False})
 
-    assert (answer.status_code, answer.json) == (400, {"message": {"api_url": REQUIRED, "token": REQUIRED}})
+    assert (response.status_code, response.json) == (400, {"message": {"api_url": REQUIRED, "token": REQUIRED}})
     assert stored(project) is None
 
 
@@ -425,9 +425,9 @@ def test_incomplete_sentry_settings_are_not_created(project, as_maintainer):
 def test_an_active_record_needs_a_backend(method, project, as_maintainer):
     as_maintainer.put(settings(project), json={"active": True, "integrated": True})
 
-    answer = as_maintainer.open(method, settings(project), json={"active": True, "integrated": False})
+    response = as_maintainer.open(method, settings(project), json={"active": True, "integrated": False})
 
-    assert (answer.status_code, answer.json) == (400, {"message": {"api_url": REQUIRED, "token": REQUIRED}})
+    assert (response.status_code, response.json) == (400, {"message": {"api_url": REQUIRED, "token": REQUIRED}})
     assert as_maintainer.get(settings(project)).json == INTEGRATED
 
 
@@ -440,13 +440,13 @@ def test_a_missing_integrated_flag_keeps_its_value(integrated, project, as_maint
     kept = [as_maintainer.open(method, settings(project), json=sent) for method in ("PUT", "PATCH")]
 
     assert (made.status_code, made.json["integrated"]) == (200, False)
-    assert [(answer.status_code, answer.json["integrated"]) for answer in kept] == [(200, True)] * 2
+    assert [(response.status_code, response.json["integrated"]) for response in kept] == [(200, True)] * 2
 
 
 def test_inactive_settings_may_be_emptied(project, as_maintainer):
-    answer = as_maintainer.put(settings(project), json={"active": False, "integrated": False})
+    response = as_maintainer.put(settings(project), json={"active": False, "integrated": False})
 
-    assert (answer.status_code, answer.json) == (200, dict.fromkeys(BODY) | {"active": False, "integrated": False})
+    assert (response.status_code, response.json) == (200, dict.fromkeys(BODY) | {"active": False, "integrated": False})
 
 
 @pytest.mark.both_databases
@@ -467,7 +467,7 @@ def test_concurrent_requests_create_one_record(project, client_of, people):
     assert stored(project).integrated is True
 
 
-# The rules of the record
+# Validation of the record
 
 
 def refusal(fill, **fields):
@@ -589,11 +589,11 @@ def test_the_token_is_encrypted_and_never_shown(project, fill, as_maintainer, vi
     fill()
 
     page = visit(MAX).get(PAGE)
-    answers = [answer.text for answer in everything(as_maintainer, project)]
+    responses = [response.text for response in everything(as_maintainer, project)]
 
     assert TOKEN not in token_at_rest()
     assert "A token is stored." in page.text
-    assert not [shown for shown in (page.text, *answers) if TOKEN in shown]
+    assert not [shown for shown in (page.text, *responses) if TOKEN in shown]
 
 
 @pytest.mark.both_databases
@@ -614,9 +614,9 @@ def send(visitor, **fields):
 
 
 def test_the_api_shows_what_the_page_saves(project, visit, as_maintainer):
-    answer = send(visit(MAX), organization_name="Acme")
+    response = send(visit(MAX), organization_name="Acme")
 
-    assert (answer.status_code, answer.headers["Location"]) == (302, PAGE)
+    assert (response.status_code, response.headers["Location"]) == (302, PAGE)
     assert as_maintainer.get(settings(project)).json == BODY
     assert (stored(project).organization_name, stored(project).token) == ("Acme", TOKEN)
 
@@ -625,9 +625,9 @@ def test_the_api_shows_what_the_page_saves(project, visit, as_maintainer):
     ("person", "status"), [(ADA, 302), (OLIVE, 302), (MAX, 302), (DEV, 403), (GUS, 403), (SAM, 404), (NOBODY, 302)]
 )
 def test_the_page_has_the_permissions_of_the_api(person, status, project, visit):
-    answer = send(visit(person))
+    response = send(visit(person))
 
-    assert answer.status_code == status
+    assert response.status_code == status
     assert (stored(project) is not None) == (person in (ADA, OLIVE, MAX))
 
 
@@ -645,11 +645,11 @@ def test_the_page_has_the_permissions_of_the_api(person, status, project, visit)
     ],
 )
 def test_the_page_shows_errors_and_saves_nothing(fields, shown, project, visit):
-    answer = send(visit(MAX), **fields)
+    response = send(visit(MAX), **fields)
 
-    assert answer.status_code == 422
-    assert shown in answer.text
-    assert TOKEN not in answer.text
+    assert response.status_code == 422
+    assert shown in response.text
+    assert TOKEN not in response.text
     assert stored(project) is None
 
 
@@ -668,9 +668,9 @@ def test_a_url_saved_on_the_page_replaces_the_integrated_backend(project, visit,
 def test_the_page_can_disable_the_integrated_backend(project, visit, as_maintainer):
     as_maintainer.put(settings(project), json={"active": True, "integrated": True})
 
-    answer = visit(MAX).send(f"{PAGE}/error_tracking", api_url="", token="")
+    response = visit(MAX).send(f"{PAGE}/error_tracking", api_url="", token="")
 
-    assert answer.status_code == 302
+    assert response.status_code == 302
     assert as_maintainer.get(settings(project)).json == INTEGRATED | {"active": False}
 
 
@@ -684,9 +684,9 @@ def test_no_lock_is_held_during_a_dns_request(names, project, visit, as_admin):
 
     names["slow.example.org"] = look_up
 
-    answer = send(visit(MAX), api_url="https://slow.example.org/api/0/projects/a/b")
+    response = send(visit(MAX), api_url="https://slow.example.org/api/0/projects/a/b")
 
-    assert (answer.status_code, written) == (302, [True])
+    assert (response.status_code, written) == (302, [True])
 
 
 def write_quickly(client):
@@ -708,11 +708,11 @@ def write_quickly(client):
 
 
 class Tracker(ThreadingHTTPServer):
-    """A tracker on this machine; ``answer`` is called with the handler of each request."""
+    """A tracker on this machine; ``response`` is called with the handler of each request."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Answering)
-        self.answer = lambda handler: None
+        self.response = lambda handler: None
         self.asked: list[tuple[str, str | None]] = []
 
     def handle_error(self, request, client_address) -> None:
@@ -723,7 +723,7 @@ class Tracker(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}/api/0/projects/acme/shop"
 
     def says(self, status, body=b"", **headers):
-        def answer(handler):
+        def respond(handler):
             handler.send_response(status)
             for name, value in headers.items():
                 handler.send_header(name, value)
@@ -731,7 +731,7 @@ class Tracker(ThreadingHTTPServer):
             handler.end_headers()
             handler.wfile.write(body)
 
-        self.answer = answer
+        self.response = respond
 
 
 class _Answering(BaseHTTPRequestHandler):
@@ -739,7 +739,7 @@ class _Answering(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.server.asked.append((self.path, self.headers.get("Authorization")))
-        self.server.answer(self)
+        self.server.response(self)
 
     def log_message(self, format: str, *args) -> None:
         """Say nothing."""
@@ -759,10 +759,10 @@ def tracker(as_admin) -> Iterator[Tracker]:
     made.server_close()
 
 
-def outcome(answer):
-    """Whether all was well, and what the page says."""
-    assert answer.status_code == 200, answer.text
-    kind, said = NOTICE.search(answer.text).groups()
+def outcome(response):
+    """Return whether the test succeeded, and the message of the page."""
+    assert response.status_code == 200, response.text
+    kind, said = NOTICE.search(response.text).groups()
     return kind == "good", html.unescape(said)
 
 
@@ -790,9 +790,9 @@ ELSEWHERE = "Something answers, but not as an error tracker does."
 def test_the_response_of_sentry_is_shown(status, body, told, tracker, project, visit):
     tracker.says(status, body)
 
-    answer = send(visit(MAX), api_url=tracker.url, test="1")
+    response = send(visit(MAX), api_url=tracker.url, test="1")
 
-    assert outcome(answer) == told
+    assert outcome(response) == told
     assert tracker.asked == [("/api/0/projects/acme/shop/", f"Bearer {TOKEN}")]
     assert stored(project).api_url == tracker.url
 
@@ -809,23 +809,23 @@ def test_a_connection_test_uses_the_stored_token(tracker, project, fill, visit):
 def test_inactive_settings_can_be_tested(tracker, project, visit):
     tracker.says(200, b"{}")
 
-    answer = visit(MAX).send(f"{PAGE}/error_tracking", api_url=tracker.url, token=TOKEN, test="1")
+    response = visit(MAX).send(f"{PAGE}/error_tracking", api_url=tracker.url, token=TOKEN, test="1")
 
-    assert outcome(answer) == (True, "Connected.")
+    assert outcome(response) == (True, "Connected.")
 
 
 def test_a_connection_test_needs_url_and_token(project, visit):
-    answer = visit(MAX).send(f"{PAGE}/error_tracking", api_url="", token="", test="1")
+    response = visit(MAX).send(f"{PAGE}/error_tracking", api_url="", token="", test="1")
 
-    assert outcome(answer) == (False, "Fill in the address and the token first.")
+    assert outcome(response) == (False, "Fill in the address and the token first.")
 
 
 def test_a_redirect_to_a_blocked_address_is_not_followed(tracker, project, visit):
     tracker.says(302, Location="http://127.0.0.1:1/secret")
 
-    answer = send(visit(MAX), api_url=tracker.url, test="1")
+    response = send(visit(MAX), api_url=tracker.url, test="1")
 
-    assert outcome(answer) == (False, "The address is blocked: Requests to loopback addresses are not allowed.")
+    assert outcome(response) == (False, "The address is blocked: Requests to loopback addresses are not allowed.")
     assert len(tracker.asked) == 1
 
 
@@ -837,11 +837,11 @@ def test_a_redirect_to_another_host_does_not_send_the_token(tracker, project, vi
     as_admin.put("/application/settings", json={"outbound_local_requests_whitelist": ["127.0.0.1"]})
     tracker.says(302, Location=other.url)
 
-    answer = send(visit(MAX), api_url=tracker.url, test="1")
+    response = send(visit(MAX), api_url=tracker.url, test="1")
     other.shutdown()
     other.server_close()
 
-    assert outcome(answer) == (True, "Connected.")
+    assert outcome(response) == (True, "Connected.")
     assert other.asked == [("/api/0/projects/acme/shop", None)]
 
 
@@ -864,12 +864,12 @@ def test_an_unreachable_sentry_server_is_reported(url, said, project, visit, as_
 
 
 def test_a_name_that_now_resolves_to_a_private_address_is_refused(names, tracker, project, visit):
-    answers = iter(["203.0.113.7", "10.0.0.1"])
-    names["turning.example.org"] = lambda: next(answers)
+    responses = iter(["203.0.113.7", "10.0.0.1"])
+    names["turning.example.org"] = lambda: next(responses)
 
-    answer = send(visit(MAX), api_url="http://turning.example.org/api/0/projects/a/b", test="1")
+    response = send(visit(MAX), api_url="http://turning.example.org/api/0/projects/a/b", test="1")
 
-    assert outcome(answer) == (False, "The address is blocked: Requests to the local network are not allowed.")
+    assert outcome(response) == (False, "The address is blocked: Requests to the local network are not allowed.")
 
 
 def test_an_endless_response_is_aborted(tracker, project, visit):
@@ -896,7 +896,7 @@ def _impatient(monkeypatch):
 
 @pytest.mark.usefixtures("_impatient")
 def test_a_silent_sentry_server_times_out(tracker, project, visit):
-    tracker.answer = lambda handler: time.sleep(30)
+    tracker.response = lambda handler: time.sleep(30)
 
     well, told = outcome(send(visit(MAX), api_url=tracker.url, test="1"))
 
@@ -906,12 +906,12 @@ def test_a_silent_sentry_server_times_out(tracker, project, visit):
 def test_no_lock_is_held_during_a_request_to_sentry(tracker, project, visit, as_admin):
     written = []
 
-    def answer(handler):
+    def respond(handler):
         written.append(write_quickly(as_admin))
         tracker.says(200, b"{}")
-        tracker.answer(handler)
+        tracker.response(handler)
 
-    tracker.answer = answer
+    tracker.response = respond
 
     told = outcome(send(visit(MAX), api_url=tracker.url, test="1"))
 

@@ -239,8 +239,8 @@ def test_errors_of_other_projects_are_not_found(sender, errors, as_, app):
 
     for error_id in (foreign, "0", "x", "9" * 30):
         for path in ("", "/events", "/events/latest"):
-            answer = as_(DEV).get(f"{errors}/{error_id}{path}")
-            assert (answer.status_code, answer.json) == (404, {"message": "404 Error Not Found"})
+            response = as_(DEV).get(f"{errors}/{error_id}{path}")
+            assert (response.status_code, response.json) == (404, {"message": "404 Error Not Found"})
 
 
 def test_without_settings_there_are_no_errors(errors, as_):

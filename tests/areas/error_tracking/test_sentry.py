@@ -1,4 +1,4 @@
-"""A Sentry server as the backend: what it answers is shown here, and what it does not is told."""
+"""A Sentry server as the backend: its errors are shown, and its failures are reported."""
 
 from __future__ import annotations
 
@@ -68,16 +68,16 @@ class FakeRedis:
 
 @pytest.fixture
 def sentry(as_admin, project):
-    """A Sentry server that answers as recorded; the settings of the project lead to it."""
+    """A Sentry server that replays recorded responses; the project's settings refer to it."""
     as_admin.put("/application/settings", json={"outbound_local_requests_whitelist": ["127.0.0.1"]})
     with serving() as server:
-        for answer in example("sentry-api")["answers"]:
-            if answer["status"] == 200:
-                sets(server, answer["request"].split()[1].partition("?")[0], answer["body"], answer["headers"])
+        for response in example("sentry-api")["answers"]:
+            if response["status"] == 200:
+                sets(server, response["request"].split()[1].partition("?")[0], response["body"], response["headers"])
         with unit_of_work():
             url = server.url("/api/0/projects/acme/shop")
             db.session.add(ErrorTrackingSetting(project_id=project.id, enabled=True, api_url=url, token="secret"))
-        # the answer to a change has the address of the issue
+        # the response to a change has the URL of the issue
         sets(server, f"/api/0/issues/{BIG}/", recorded("one issue"), {})
         yield server
 
@@ -90,15 +90,15 @@ def cached(app, monkeypatch):
 
 
 def recorded(name):
-    answers = example("sentry-api")["answers"]
-    return next(answer["body"] for answer in answers if answer["name"] == name)
+    responses = example("sentry-api")["answers"]
+    return next(response["body"] for response in responses if response["name"] == name)
 
 
 def sets(server, path, body, headers=None, status=200):
-    """Have the server answer a path with JSON."""
+    """Let the server answer a path with JSON."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     known = {name.replace("-", "_"): value for name, value in (headers or {}).items()}
-    server.answers[path] = lambda handler: reply(handler, status, content, **known)
+    server.responses[path] = lambda handler: reply(handler, status, content, **known)
 
 
 def asked(server):
@@ -118,18 +118,18 @@ def errors(project):
 
 
 def test_the_list_comes_from_sentry(sentry, errors, as_):
-    answer = as_(RITA).get(errors)
+    response = as_(RITA).get(errors)
 
-    assert [(one["id"], one["count"], one["user_count"], one["status"]) for one in answer.json] == [
+    assert [(one["id"], one["count"], one["user_count"], one["status"]) for one in response.json] == [
         (BIG, 17283, 12, "unresolved"),
         ("12", 1, 0, "unresolved"),
     ]
-    first = answer.json[0]
+    first = response.json[0]
     assert first["external_url"] == sentry.url(f"/acme/shop/issues/{BIG}")
     assert (first["type"], first["message"], first["integrated"]) == ("ZeroDivisionError", "division by zero", False)
-    assert 'rel="next"' in answer.headers["Link"]
-    assert "cursor=1795490000000%3A0%3A0" in answer.headers["Link"]
-    assert ("X-Total" in answer.headers, 'rel="prev"' in answer.headers["Link"]) == (False, False)
+    assert 'rel="next"' in response.headers["Link"]
+    assert "cursor=1795490000000%3A0%3A0" in response.headers["Link"]
+    assert ("X-Total" in response.headers, 'rel="prev"' in response.headers["Link"]) == (False, False)
     assert asked(sentry) == [
         ("GET", ISSUES, {"query": "", "limit": "20"}),
         ("GET", "/api/0/projects/acme/shop/", {}),
@@ -207,8 +207,8 @@ def test_pages_show_list_and_newest_event(sentry, visit):
     assert '<mark class="line"><span class="number">12</span>    return total' in shown
     assert f'href="{sentry.url(f"/acme/shop/issues/{BIG}")}"' in shown
     assert "secret of another project" not in listed
-    answer = developer.send(f"{LIST}/{BIG}/status", status="ignored")
-    assert (answer.status_code, sentry.received[-1].body) == (302, b'{"status":"ignored"}')
+    response = developer.send(f"{LIST}/{BIG}/status", status="ignored")
+    assert (response.status_code, sentry.received[-1].body) == (302, b'{"status":"ignored"}')
 
 
 def test_the_list_falls_back_to_the_organisation(sentry, errors, as_):
@@ -238,8 +238,8 @@ FAULTS = {
     ),
     "no JSON": (lambda server: sets(server, ISSUES, b"<html>"), "Error when connecting to Sentry"),
     "no list": (lambda server: sets(server, ISSUES, {"id": "1"}), "Error when connecting to Sentry"),
-    "no HTTP": (lambda server: server.answers.update({ISSUES: raw(b"hello")}), "Error when connecting to Sentry"),
-    "slow": (lambda server: server.answers.update({ISSUES: raw(b"x", pause=3)}), "Connection to Sentry timed out"),
+    "no HTTP": (lambda server: server.responses.update({ISSUES: raw(b"hello")}), "Error when connecting to Sentry"),
+    "slow": (lambda server: server.responses.update({ISSUES: raw(b"x", pause=3)}), "Connection to Sentry timed out"),
 }
 
 
@@ -249,9 +249,9 @@ def test_failures_of_sentry_are_reported(sentry, errors, as_, visit, monkeypatch
     spoil(sentry)
     monkeypatch.setattr(sentry_client, "TOTAL_SECONDS", 1.0)
 
-    answer, page = as_(RITA).get(errors), visit(RITA).get(LIST)
+    response, page = as_(RITA).get(errors), visit(RITA).get(LIST)
 
-    assert (answer.status_code, answer.json) == (502, {"message": text})
+    assert (response.status_code, response.json) == (502, {"message": text})
     assert (page.status_code, text.removesuffix(".") in html.unescape(page.text)) == (200, True)
     assert "Check again" in page.text
     assert ("Sentry refuses the token" in page.text) == (fault == "token")
@@ -292,9 +292,9 @@ def test_responses_are_cached_for_a_minute_and_used_for_ten_on_failure(sentry, v
 def test_a_rate_limited_server_is_not_requested(sentry, errors, as_, cached):
     sets(sentry, ISSUES, {}, {"X-Sentry-Rate-Limit-Reset": str(int(time.time()) + 100)}, status=429)
 
-    answers = [as_(RITA).get(errors) for _ in range(2)]
+    responses = [as_(RITA).get(errors) for _ in range(2)]
 
-    assert {answer.json["message"] for answer in answers} == {"Sentry response status code: 429"}
+    assert {response.json["message"] for response in responses} == {"Sentry response status code: 429"}
     assert len(asked(sentry)) == 1
     assert 90 < next(iter(cached.keys.values()))[1] <= 100
 

@@ -27,9 +27,9 @@ def test_an_owner_changes_a_group(owner, group, project):
 
 
 def test_a_group_needs_a_name(owner, group):
-    answer = owner.send(f"{HERE}/details", **DETAILS | {"name": ""}, **LEVELS)
+    response = owner.send(f"{HERE}/details", **DETAILS | {"name": ""}, **LEVELS)
 
-    assert (answer.status_code, "Group name can&#39;t be blank" in answer.text) == (422, True)
+    assert (response.status_code, "Group name can&#39;t be blank" in response.text) == (422, True)
 
 
 def test_the_path_of_a_group_changes_with_those_of_its_projects(owner, group, project):

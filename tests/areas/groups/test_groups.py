@@ -54,18 +54,18 @@ UNCHANGED = {"If-Unmodified-Since": "Mon, 01 Jan 1990 00:00:00 GMT"}
 
 
 def failed(**messages):
-    """The refusal of a new group as the real product renders it."""
+    """Return the error of a new group in the format of GitLab."""
     inside = ", ".join(f':{name}=>["{text}"]' for name, text in messages.items())
     return {"message": f"Failed to save group {{{inside}}}"}
 
 
-def paths(answer):
-    return [group["full_path"] for group in answer.json]
+def paths(response):
+    return [group["full_path"] for group in response.json]
 
 
 @pytest.fixture
 def staffed(people, group):
-    """The private group ``acme`` in which everybody but the stranger has their role."""
+    """The private group ``acme`` in which every user except sam has a role."""
     for name, role in ROLES.items():
         if name != OLIVE:
             add_member(group, people[name], role)
@@ -120,16 +120,16 @@ def test_permissions_of_groups_by_role(method, path, json, statuses, staffed, as
         for name in (*PEOPLE, NOBODY)
     }
 
-    answers = [
+    responses = [
         as_(name).open(
             method, path.format(**ids), json=sent[name], headers=UNCHANGED if path == "/groups/{group}" else {}
         )
         for name in (*PEOPLE, NOBODY)
     ]
 
-    assert " ".join(str(answer.status_code) for answer in answers) == statuses
-    refused = [answer for answer in answers if answer.status_code in REFUSED and "/share/" not in path]
-    assert all(answer.json == REFUSED[answer.status_code] for answer in refused)
+    assert " ".join(str(response.status_code) for response in responses) == statuses
+    refused = [response for response in responses if response.status_code in REFUSED and "/share/" not in path]
+    assert all(response.json == REFUSED[response.status_code] for response in refused)
 
 
 @pytest.mark.parametrize(
@@ -140,18 +140,18 @@ def test_visibility_of_groups_for_non_members(visibility, statuses, as_, people,
     made = make_group("shown", visibility=visibility)
     outsider = client_of(make_user("outsider", external=True))
 
-    answers = [client.get(f"/groups/{made.id}") for client in (as_(SAM), outsider, as_(NOBODY))]
+    responses = [client.get(f"/groups/{made.id}") for client in (as_(SAM), outsider, as_(NOBODY))]
 
     written = as_(NOBODY).put(f"/groups/{made.id}", json={"description": "x"})
-    assert " ".join(str(answer.status_code) for answer in (*answers, written)) == statuses
+    assert " ".join(str(response.status_code) for response in (*responses, written)) == statuses
 
 
 def test_changing_a_visible_group_without_permission_is_403(people, as_stranger):
     made = make_group("shown", visibility="internal")
 
-    answers = [as_stranger.put(f"/groups/{made.id}", json={"name": "x"}), as_stranger.delete(f"/groups/{made.id}")]
+    responses = [as_stranger.put(f"/groups/{made.id}", json={"name": "x"}), as_stranger.delete(f"/groups/{made.id}")]
 
-    assert [(answer.status_code, answer.json) for answer in answers] == [(403, REFUSED[403])] * 2
+    assert [(response.status_code, response.json) for response in responses] == [(403, REFUSED[403])] * 2
 
 
 def test_members_of_a_subgroup_or_project_see_the_parent_groups(people, as_):
@@ -173,10 +173,10 @@ def test_a_group_is_found_by_its_encoded_path(path, group, as_admin):
     for below in ("tools", "with.dot"):
         make_group(below, group)
 
-    answer = as_admin.get(f"/groups/{path}")
+    response = as_admin.get(f"/groups/{path}")
 
     wanted = path.lower().replace("%2f", "/").replace("%2e", ".")
-    assert (answer.status_code, answer.json["full_path"]) == (200, wanted)
+    assert (response.status_code, response.json["full_path"]) == (200, wanted)
 
 
 @pytest.mark.parametrize("path", ["/groups/acme/tools", "/groups/sam", "/groups/-5", "/groups/acme%2F", "/groups/%20"])
@@ -194,11 +194,11 @@ def test_a_path_of_digits_is_always_an_id(people, as_admin):
 
 
 def test_a_new_group_has_the_documented_keys(people, as_stranger):
-    answer = as_stranger.post("/groups", json={"name": "Acme", "path": "acme"})
+    response = as_stranger.post("/groups", json={"name": "Acme", "path": "acme"})
 
-    stored = db.session.get(Group, answer.json["id"])
-    assert answer.status_code == 201
-    assert answer.json == {
+    stored = db.session.get(Group, response.json["id"])
+    assert response.status_code == 201
+    assert response.json == {
         "id": stored.id,
         "web_url": "http://localhost/groups/acme",
         "name": "Acme",
@@ -236,10 +236,10 @@ def test_the_creator_of_a_group_is_its_owner(people, as_stranger):
 
 
 def test_a_subgroup_has_the_full_name_of_its_parent(staffed, as_maintainer):
-    answer = as_maintainer.post("/groups", json={"name": "Tools", "path": "tools", "parent_id": staffed.id})
+    response = as_maintainer.post("/groups", json={"name": "Tools", "path": "tools", "parent_id": staffed.id})
 
     shown = ("full_path", "full_name", "parent_id", "web_url")
-    assert [answer.json[name] for name in shown] == [
+    assert [response.json[name] for name in shown] == [
         "acme/tools",
         "Acme / Tools",
         staffed.id,
@@ -298,9 +298,9 @@ def test_users_who_cannot_create_groups_are_refused(people, group, client_of):
 def test_invalid_parameters_of_a_new_group_are_refused(fields, text, people, as_stranger):
     sent = {name: value for name, value in ({"name": "x", "path": "xx"} | fields).items() if value is not None}
 
-    answer = as_stranger.post("/groups", json=sent)
+    response = as_stranger.post("/groups", json=sent)
 
-    assert (answer.status_code, answer.json) == (400, {"error": text})
+    assert (response.status_code, response.json) == (400, {"error": text})
 
 
 @pytest.mark.parametrize(
@@ -334,9 +334,9 @@ def test_invalid_parameters_of_a_new_group_are_refused(fields, text, people, as_
     ],
 )
 def test_a_new_group_that_breaks_a_rule_is_refused(fields, messages, group, as_stranger):
-    answer = as_stranger.post("/groups", json={"name": "x", "path": "xx"} | fields)
+    response = as_stranger.post("/groups", json={"name": "x", "path": "xx"} | fields)
 
-    assert (answer.status_code, answer.json) == (400, failed(**messages))
+    assert (response.status_code, response.json) == (400, failed(**messages))
 
 
 @pytest.mark.parametrize(
@@ -352,9 +352,9 @@ def test_a_new_group_that_breaks_a_rule_is_refused(fields, messages, group, as_s
 def test_a_subgroup_that_breaks_a_rule_is_refused(path, messages, project, group, as_):
     make_group("tools", group)
 
-    answer = as_(OLIVE).post("/groups", json={"name": "x", "path": path, "parent_id": group.id})
+    response = as_(OLIVE).post("/groups", json={"name": "x", "path": path, "parent_id": group.id})
 
-    assert (answer.status_code, answer.json) == (400, failed(**messages))
+    assert (response.status_code, response.json) == (400, failed(**messages))
 
 
 @pytest.mark.parametrize(
@@ -371,17 +371,17 @@ def test_a_subgroup_that_breaks_a_rule_is_refused(path, messages, project, group
     ],
 )
 def test_unusual_but_valid_groups_are_created(fields, people, as_stranger):
-    answer = as_stranger.post("/groups", json={"name": "x", "path": "xx"} | fields)
+    response = as_stranger.post("/groups", json={"name": "x", "path": "xx"} | fields)
 
-    assert (answer.status_code, answer.json | fields) == (201, answer.json)
-    assert as_stranger.get(f"/groups/{answer.json['id']}").json["full_name"] == answer.json["name"]
+    assert (response.status_code, response.json | fields) == (201, response.json)
+    assert as_stranger.get(f"/groups/{response.json['id']}").json["full_name"] == response.json["name"]
 
 
 @pytest.mark.parametrize("path", ["api", "projects", "acme", "sam"])
 def test_a_top_level_path_is_free_in_another_group(path, group, as_):
-    answer = as_(OLIVE).post("/groups", json={"name": "x", "path": path, "parent_id": group.id})
+    response = as_(OLIVE).post("/groups", json={"name": "x", "path": path, "parent_id": group.id})
 
-    assert (answer.status_code, answer.json["full_path"]) == (201, f"acme/{path}")
+    assert (response.status_code, response.json["full_path"]) == (201, f"acme/{path}")
 
 
 def test_two_groups_may_have_the_same_name(group, as_stranger):
@@ -416,20 +416,20 @@ def test_groups_nest_twenty_deep(people, as_admin):
 def test_a_subgroup_cannot_be_more_visible_than_its_parent(above, wanted, status, people, as_admin):
     parent = make_group("parent", visibility=above)
 
-    answer = as_admin.post("/groups", json={"name": "x", "path": "xx", "parent_id": parent.id, "visibility": wanted})
+    response = as_admin.post("/groups", json={"name": "x", "path": "xx", "parent_id": parent.id, "visibility": wanted})
 
     text = f"{wanted} is not allowed since the parent group has a {above} visibility."
-    assert answer.status_code == status
-    assert status == 201 or answer.json == failed(visibility_level=text)
+    assert response.status_code == status
+    assert status == 201 or response.json == failed(visibility_level=text)
 
 
 def test_a_subgroup_cannot_become_more_visible_than_its_parent(group, as_):
     below = make_group("tools", group)
 
-    answer = as_(OLIVE).put(f"/groups/{below.id}", json={"visibility": "public"})
+    response = as_(OLIVE).put(f"/groups/{below.id}", json={"visibility": "public"})
 
     text = "public is not allowed since the parent group has a private visibility."
-    assert (answer.status_code, answer.json) == (400, {"message": {"visibility_level": [text]}})
+    assert (response.status_code, response.json) == (400, {"message": {"visibility_level": [text]}})
 
 
 @pytest.mark.parametrize(
@@ -443,9 +443,9 @@ def test_a_group_cannot_become_less_visible_than_its_contents(below, text, peopl
     parent = make_group("parent", visibility="public")
     (make_group if below == "group" else make_project)("below", parent, visibility="internal")
 
-    answer = as_admin.put(f"/groups/{parent.id}", json={"visibility": "private"})
+    response = as_admin.put(f"/groups/{parent.id}", json={"visibility": "private"})
 
-    assert (answer.status_code, answer.json) == (400, {"message": {"visibility_level": [text]}})
+    assert (response.status_code, response.json) == (400, {"message": {"visibility_level": [text]}})
     assert as_admin.put(f"/groups/{parent.id}", json={"visibility": "internal"}).json["visibility"] == "internal"
 
 
@@ -465,17 +465,17 @@ def test_a_group_cannot_become_less_visible_than_its_contents(below, text, peopl
 def test_a_change_of_a_group_that_breaks_a_rule_changes_nothing(fields, messages, group, as_):
     make_group("other")
 
-    answer = as_(OLIVE).put(f"/groups/{group.id}", json=fields | {"description": "kept?"})
+    response = as_(OLIVE).put(f"/groups/{group.id}", json=fields | {"description": "kept?"})
 
     stored = reload(group)
-    assert (answer.status_code, answer.json) == (400, {"message": messages})
+    assert (response.status_code, response.json) == (400, {"message": messages})
     assert (stored.path, stored.name, stored.description) == ("acme", "Acme", "")
 
 
 def test_an_empty_change_of_a_group_is_accepted(group, as_):
-    answer = as_(OLIVE).put(f"/groups/{group.id}", json={"unknown": 1})
+    response = as_(OLIVE).put(f"/groups/{group.id}", json={"unknown": 1})
 
-    assert (answer.status_code, answer.json["full_path"]) == (200, "acme")
+    assert (response.status_code, response.json["full_path"]) == (200, "acme")
 
 
 @pytest.mark.both_databases
@@ -484,9 +484,9 @@ def test_a_renamed_group_moves_its_subgroups_and_projects(group, as_admin):
     deep = make_group("deep", middle)
     project = make_project("Tool.x", deep)
 
-    answer = as_admin.put(f"/groups/{group.id}", json={"path": "New.Path", "name": "New Name"})
+    response = as_admin.put(f"/groups/{group.id}", json={"path": "New.Path", "name": "New Name"})
 
-    assert (answer.json["full_path"], answer.json["full_name"]) == ("New.Path", "New Name")
+    assert (response.json["full_path"], response.json["full_name"]) == ("New.Path", "New Name")
     for place, path, name in (
         (middle, "New.Path/middle", "New Name / Middle"),
         (deep, "New.Path/middle/deep", "New Name / Middle / Deep"),
@@ -516,9 +516,9 @@ def test_the_old_path_of_a_renamed_group_is_free_at_once(group, as_):
 
 @pytest.mark.both_databases
 def test_a_group_may_change_the_case_of_its_path(project, group, as_):
-    answer = as_(OLIVE).put(f"/groups/{group.id}", json={"path": "ACME"})
+    response = as_(OLIVE).put(f"/groups/{group.id}", json={"path": "ACME"})
 
-    assert (answer.status_code, answer.json["full_path"]) == (200, "ACME")
+    assert (response.status_code, response.json["full_path"]) == (200, "ACME")
     assert as_(OLIVE).get("/projects/acme%2Fshop").json["path_with_namespace"] == "ACME/shop"
 
 
@@ -526,9 +526,9 @@ def test_a_group_may_change_the_case_of_its_path(project, group, as_):
 def test_a_subgroup_is_not_renamed_onto_a_project(project, group, as_):
     below = make_group("tools", group)
 
-    answer = as_(OLIVE).put(f"/groups/{below.id}", json={"path": "Shop"})
+    response = as_(OLIVE).put(f"/groups/{below.id}", json={"path": "Shop"})
 
-    assert (answer.status_code, answer.json) == (400, {"message": {"path": [TAKEN]}})
+    assert (response.status_code, response.json) == (400, {"message": {"path": [TAKEN]}})
 
 
 def test_a_group_shows_its_projects_and_shares(project, group, as_):
@@ -536,12 +536,12 @@ def test_a_group_shows_its_projects_and_shares(project, group, as_):
     share(shared, group, Role.DEVELOPER)
     share(group, invited, Role.REPORTER)
 
-    answer = as_(OLIVE).get(f"/groups/{group.id}")
+    response = as_(OLIVE).get(f"/groups/{group.id}")
 
-    assert set(answer.json) == DETAIL
-    assert [found["id"] for found in answer.json["projects"]] == [project.id]
-    assert [found["id"] for found in answer.json["shared_projects"]] == [shared.id]
-    assert answer.json["shared_with_groups"] == [
+    assert set(response.json) == DETAIL
+    assert [found["id"] for found in response.json["projects"]] == [project.id]
+    assert [found["id"] for found in response.json["shared_projects"]] == [shared.id]
+    assert response.json["shared_with_groups"] == [
         {
             "group_id": invited.id,
             "group_name": "Invited",
@@ -553,9 +553,9 @@ def test_a_group_shows_its_projects_and_shares(project, group, as_):
 
 
 def test_a_group_is_shown_without_projects_on_request(group, as_):
-    answer = as_(OLIVE).get(f"/groups/{group.id}?with_projects=false")
+    response = as_(OLIVE).get(f"/groups/{group.id}?with_projects=false")
 
-    assert set(answer.json) == GROUP | {"shared_with_groups"}
+    assert set(response.json) == GROUP | {"shared_with_groups"}
 
 
 def test_a_group_shows_only_visible_projects(people, as_):
@@ -563,9 +563,9 @@ def test_a_group_shows_only_visible_projects(people, as_):
     make_project("hidden", made)
     shown = make_project("shown", made, visibility="public")
 
-    answers = [as_(name).get(f"/groups/{made.id}").json["projects"] for name in (SAM, NOBODY)]
+    responses = [as_(name).get(f"/groups/{made.id}").json["projects"] for name in (SAM, NOBODY)]
 
-    assert [[found["id"] for found in answer] for answer in answers] == [[shown.id]] * 2
+    assert [[found["id"] for found in response] for response in responses] == [[shown.id]] * 2
 
 
 @pytest.fixture
@@ -648,9 +648,9 @@ def test_groups_in_lists_have_the_list_keys(group, as_):
     ],
 )
 def test_invalid_filters_of_groups_are_refused(query, text, people, as_stranger):
-    answer = as_stranger.get(f"/groups?{query}")
+    response = as_stranger.get(f"/groups?{query}")
 
-    assert (answer.status_code, answer.json) == (400, {"error": text})
+    assert (response.status_code, response.json) == (400, {"error": text})
 
 
 LISTED_BELOW = [
@@ -715,10 +715,10 @@ def test_only_one_of_several_concurrent_groups_gets_the_path(app, people, as_str
             return as_stranger.post("/groups", json={"name": "Same", "path": "same" if number % 2 else "SAME"})
 
     with ThreadPoolExecutor(6) as pool:
-        answers = list(pool.map(create, range(6)))
+        responses = list(pool.map(create, range(6)))
 
-    assert sorted(answer.status_code for answer in answers) == [201] + [400] * 5
-    assert [answer.json for answer in answers if answer.status_code == 400] == [failed(path=TAKEN)] * 5
+    assert sorted(response.status_code for response in responses) == [201] + [400] * 5
+    assert [response.json for response in responses if response.status_code == 400] == [failed(path=TAKEN)] * 5
     assert db.session.query(Membership).filter(Membership.namespace_id.is_not(None)).count() == 1
 
 
@@ -765,8 +765,8 @@ def test_full_paths_are_limited_to_the_size_of_an_index(group, as_admin):
     parent, number = group.id, 0
     while len(as_admin.get(f"/groups/{parent}").json["full_path"]) + 256 <= path_registry.MAX_PATH_LENGTH:
         number += 1
-        answer = as_admin.post("/groups", json={"name": "x", "path": f"{number}" * 255, "parent_id": parent})
-        parent = answer.json["id"]
+        response = as_admin.post("/groups", json={"name": "x", "path": f"{number}" * 255, "parent_id": parent})
+        parent = response.json["id"]
     too_long = f"is too long together with the groups above (maximum is {path_registry.MAX_PATH_LENGTH} characters)"
 
     below = as_admin.post("/groups", json={"name": "x", "path": "p" * 255, "parent_id": parent})
@@ -781,7 +781,7 @@ def test_full_paths_are_limited_to_the_size_of_an_index(group, as_admin):
 
 
 def test_group_id_0_is_not_found(as_stranger):
-    answer = as_stranger.post("/groups", json={"name": "Low", "path": "low", "parent_id": 0})
+    response = as_stranger.post("/groups", json={"name": "Low", "path": "low", "parent_id": 0})
 
-    assert (answer.status_code, answer.json) == (404, {"message": "404 Group Not Found"})
+    assert (response.status_code, response.json) == (404, {"message": "404 Group Not Found"})
     assert as_stranger.get("/groups").json == []

@@ -32,9 +32,9 @@ def test_settings_are_changed(app, administrator):
     with app.test_request_context():
         fields = form_fields(max_import_size="7", project_export_enabled=False, restricted_visibility_levels=["public"])
 
-    answer = administrator.send(SETTINGS, **fields)
+    response = administrator.send(SETTINGS, **fields)
 
-    assert answer.location == SETTINGS
+    assert response.location == SETTINGS
     assert (setting("max_import_size"), setting("project_export_enabled")) == (7, False)
     assert setting("restricted_visibility_levels") == ["public"]
 
@@ -53,10 +53,10 @@ def test_an_invalid_setting_changes_nothing(app, administrator):
     with app.test_request_context():
         fields = form_fields(max_import_size="many", max_export_size="3")
 
-    answer = administrator.send(SETTINGS, **fields)
+    response = administrator.send(SETTINGS, **fields)
 
-    assert answer.status_code == 422
-    assert 'value="many"' in answer.text
+    assert response.status_code == 422
+    assert 'value="many"' in response.text
     assert setting("max_export_size") == 0
 
 
@@ -91,11 +91,11 @@ def test_a_failed_task_is_shown_with_its_error_and_can_be_retried(administrator)
     )
 
     listed = administrator.get(TASKS).text
-    answer = administrator.send(f"{TASKS}/{task.id}/retry")
+    response = administrator.send(f"{TASKS}/{task.id}/retry")
     waiting = administrator.get(f"{TASKS}?state=waiting").text
 
     assert "No route to host" in listed
-    assert answer.status_code == 302
+    assert response.status_code == 302
     assert "mail.send" in waiting
     assert administrator.send(f"{TASKS}/{task.id}/retry").status_code == 404
 

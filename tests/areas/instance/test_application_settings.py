@@ -86,10 +86,10 @@ def test_a_change_is_returned_stored_and_affects_nothing_else(as_admin):
         "outbound_local_requests_whitelist": ["example.com"],
     }
 
-    answer = change(as_admin, **changes)
+    response = change(as_admin, **changes)
 
-    assert (answer.status_code, answer.json) == (200, before | changes)
-    assert as_admin.get(SETTINGS).json == answer.json
+    assert (response.status_code, response.json) == (200, before | changes)
+    assert as_admin.get(SETTINGS).json == response.json
 
 
 def test_a_changed_setting_applies_at_once(as_admin, app):
@@ -119,10 +119,10 @@ def test_values_are_accepted_in_the_forms_that_clients_send(as_admin):
     for sent, kept in FORMS:
         change(as_admin, max_import_size=5, signup_enabled=True, default_group_visibility="public")
 
-        answer = change(as_admin, **sent)
+        response = change(as_admin, **sent)
 
-        assert answer.status_code == 200, sent
-        assert {name: answer.json[name] for name in kept} == kept
+        assert response.status_code == 200, sent
+        assert {name: response.json[name] for name in kept} == kept
 
 
 WRONG = [
@@ -175,20 +175,20 @@ WRONG = [
 def test_invalid_values_change_nothing(as_admin):
     before = as_admin.get(SETTINGS).json
 
-    answers = [change(as_admin, **({"push_event_activities_limit": 9} | sent)) for sent, _ in WRONG]
+    responses = [change(as_admin, **({"push_event_activities_limit": 9} | sent)) for sent, _ in WRONG]
 
-    assert [answer.json for answer in answers] == [body for _, body in WRONG]
-    assert {answer.status_code for answer in answers} == {400}
+    assert [response.json for response in responses] == [body for _, body in WRONG]
+    assert {response.status_code for response in responses} == {400}
     assert as_admin.get(SETTINGS).json == before
 
 
 @pytest.mark.parametrize("fields", [{}, {"colour": "blue"}, {"id": 1}])
 def test_a_change_needs_at_least_one_known_setting(fields, as_admin):
-    answer = change(as_admin, **fields)
+    response = change(as_admin, **fields)
 
     names = ", ".join(sorted({*DEFAULTS, "import_sources"} - {"id"}))
-    assert answer.status_code == 400
-    assert answer.json == {"error": f"{names} are missing, at least one parameter must be provided"}
+    assert response.status_code == 400
+    assert response.json == {"error": f"{names} are missing, at least one parameter must be provided"}
 
 
 ENTRIES = ["example.com", "example.com:8080", "10.0.0.1", "10.0.0.0/8:443", "fd00::/8", "[fd00::1]:8080"]
@@ -207,18 +207,18 @@ ENTRIES = ["example.com", "example.com:8080", "10.0.0.1", "10.0.0.0/8:443", "fd0
     ],
 )
 def test_the_outgoing_allowlist_accepts_array_brackets_or_text(options, as_admin):
-    answer = as_admin.put(SETTINGS, **options)
+    response = as_admin.put(SETTINGS, **options)
 
-    assert (answer.status_code, answer.json[WHITELIST]) == (200, ENTRIES)
+    assert (response.status_code, response.json[WHITELIST]) == (200, ENTRIES)
 
 
 @pytest.mark.parametrize("options", [{"json": {WHITELIST: []}}, {"json": {WHITELIST: ""}}, {"data": {WHITELIST: ""}}])
 def test_an_empty_list_clears_the_outgoing_allowlist(options, as_admin):
     change(as_admin, **{WHITELIST: ["example.com"]})
 
-    answer = as_admin.put(SETTINGS, **options)
+    response = as_admin.put(SETTINGS, **options)
 
-    assert (answer.status_code, answer.json[WHITELIST]) == (200, [])
+    assert (response.status_code, response.json[WHITELIST]) == (200, [])
 
 
 def test_an_invalid_allowlist_entry_changes_nothing(as_admin):
@@ -234,9 +234,9 @@ def test_an_invalid_allowlist_entry_changes_nothing(as_admin):
         "*",
         "80",
     ):
-        answer = change(as_admin, **{WHITELIST: ["example.org", entry]})
-        assert answer.status_code == 400
-        assert answer.json["message"][WHITELIST][0].startswith(f"{entry} is invalid")
+        response = change(as_admin, **{WHITELIST: ["example.org", entry]})
+        assert response.status_code == 400
+        assert response.json["message"][WHITELIST][0].startswith(f"{entry} is invalid")
 
     assert as_admin.get(SETTINGS).json[WHITELIST] == ["example.com"]
 
@@ -272,17 +272,17 @@ def test_users_cannot_choose_a_restricted_visibility(public, as_stranger):
 def test_administrators_may_choose_a_restricted_visibility(public, as_admin):
     fields = {"name": "New", "path": "new-one", "visibility": "public"}
 
-    answers = [as_admin.post(f"/{kind}", json=fields | {"path": kind[:-1]}) for kind in ("projects", "groups")]
+    responses = [as_admin.post(f"/{kind}", json=fields | {"path": kind[:-1]}) for kind in ("projects", "groups")]
 
-    assert [(answer.status_code, answer.json["visibility"]) for answer in answers] == [(201, "public")] * 2
+    assert [(response.status_code, response.json["visibility"]) for response in responses] == [(201, "public")] * 2
 
 
 @pytest.mark.parametrize("kind", ["projects", "groups"])
 def test_existing_projects_keep_a_restricted_visibility(kind, public, as_stranger):
     address = f"/{kind}/{public[kind]}"
-    answer = as_stranger.put(address, json={"description": "still open", "visibility": "public"})
+    response = as_stranger.put(address, json={"description": "still open", "visibility": "public"})
 
-    assert (answer.status_code, answer.json["visibility"]) == (200, "public")
+    assert (response.status_code, response.json["visibility"]) == (200, "public")
     assert as_stranger.put(address, json={"visibility": "private"}).status_code == 200
     back = as_stranger.put(address, json={"visibility": "public"})
     assert (back.status_code, back.json) == (400, {"message": {"visibility_level": RESTRICTED}})

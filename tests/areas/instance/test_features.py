@@ -39,9 +39,9 @@ def test_a_read_only_token_cannot_set_features(people, client_of):
 
 
 def test_initially_no_feature_is_set(as_admin):
-    answer = as_admin.get("/features")
+    response = as_admin.get("/features")
 
-    assert (answer.status_code, answer.json) == (200, [])
+    assert (response.status_code, response.json) == (200, [])
 
 
 @pytest.mark.both_databases
@@ -49,11 +49,11 @@ def test_the_list_is_complete_and_ordered(as_admin):
     for number in range(25):
         set_(as_admin, f"flag_{number:02}", value="true")
 
-    answer = as_admin.get("/features")
+    response = as_admin.get("/features")
 
-    assert [entry["name"] for entry in answer.json] == [f"flag_{number:02}" for number in range(25)]
-    assert answer.json[0] == flag("flag_00", "on", ON)
-    assert "X-Total" not in answer.headers
+    assert [entry["name"] for entry in response.json] == [f"flag_{number:02}" for number in range(25)]
+    assert response.json[0] == flag("flag_00", "on", ON)
+    assert "X-Total" not in response.headers
 
 
 @pytest.mark.both_databases
@@ -71,11 +71,11 @@ def test_the_number_of_queries_does_not_grow_with_the_features(as_admin, count_q
 
 
 def test_predefined_features_are_listed(as_admin):
-    answer = as_admin.get("/features/definitions")
+    response = as_admin.get("/features/definitions")
 
-    assert [entry["name"] for entry in answer.json] == ["import_project_from_remote_file"]
-    assert answer.json[0]["default_enabled"] is False
-    assert set(answer.json[0]) == {
+    assert [entry["name"] for entry in response.json] == ["import_project_from_remote_file"]
+    assert response.json[0]["default_enabled"] is False
+    assert set(response.json[0]) == {
         "name",
         "introduced_by_url",
         "rollout_issue_url",
@@ -111,21 +111,21 @@ SET = [
 
 
 def test_a_feature_is_set(as_admin):
-    answers = [set_(as_admin, f"flag_{number:02}", **fields) for number, (fields, _, _) in enumerate(SET)]
+    responses = [set_(as_admin, f"flag_{number:02}", **fields) for number, (fields, _, _) in enumerate(SET)]
 
     wanted = [flag(f"flag_{number:02}", state, *gates) for number, (_, state, gates) in enumerate(SET)]
-    assert [answer.json for answer in answers] == wanted
-    assert {answer.status_code for answer in answers} == {201}
+    assert [response.json for response in responses] == wanted
+    assert {response.status_code for response in responses} == {201}
     assert as_admin.get("/features").json == wanted
 
 
 def test_a_feature_is_set_for_users_groups_and_projects(as_admin, people, group, project):
     actors = [f"User:{people[DEV].id}", f"User:{people[SAM].id}", f"Group:{group.id}", f"Project:{project.id}"]
 
-    answer = set_(as_admin, "my_feature", value="true", user="dev, SAM", group="acme", project="acme/shop")
+    response = set_(as_admin, "my_feature", value="true", user="dev, SAM", group="acme", project="acme/shop")
 
-    assert answer.status_code == 201
-    assert answer.json == flag("my_feature", "conditional", OFF, {"key": "actors", "value": actors})
+    assert response.status_code == 201
+    assert response.json == flag("my_feature", "conditional", OFF, {"key": "actors", "value": actors})
 
 
 def test_an_actor_is_added_once_and_removed(as_admin, people):
@@ -145,17 +145,17 @@ def test_switching_off_clears_all_conditions(as_admin):
     set_(as_admin, "my_feature", value="true", user="dev", feature_group="perf")
     set_(as_admin, "my_feature", value="50")
 
-    answer = set_(as_admin, "my_feature", value="false")
+    response = set_(as_admin, "my_feature", value="false")
 
-    assert answer.json == flag("my_feature", "off", OFF)
+    assert response.json == flag("my_feature", "off", OFF)
 
 
 def test_a_later_percentage_replaces_an_earlier_one(as_admin):
     set_(as_admin, "my_feature", value="50")
 
-    answer = set_(as_admin, "my_feature", value="60")
+    response = set_(as_admin, "my_feature", value="60")
 
-    assert answer.json == flag("my_feature", "conditional", OFF, {"key": "percentage_of_time", "value": 60})
+    assert response.json == flag("my_feature", "conditional", OFF, {"key": "percentage_of_time", "value": 60})
 
 
 NONSENSE = [
@@ -191,10 +191,10 @@ NONSENSE = [
 
 
 def test_invalid_values_set_no_feature(as_admin):
-    answers = [set_(as_admin, "my_feature", **fields) for fields, _ in NONSENSE]
+    responses = [set_(as_admin, "my_feature", **fields) for fields, _ in NONSENSE]
 
-    assert [answer.json for answer in answers] == [body for _, body in NONSENSE]
-    assert {answer.status_code for answer in answers} == {400}
+    assert [response.json for response in responses] == [body for _, body in NONSENSE]
+    assert {response.status_code for response in responses} == {400}
     assert as_admin.get("/features").json == []
 
 
@@ -216,9 +216,9 @@ def test_deleting_a_missing_feature_succeeds(as_admin):
     set_(as_admin, "my_feature", value="true", user="dev")
     set_(as_admin, "other", value="true")
 
-    answers = [as_admin.delete("/features/my_feature") for _ in range(2)]
+    responses = [as_admin.delete("/features/my_feature") for _ in range(2)]
 
-    assert [(answer.status_code, answer.data) for answer in answers] == [(204, b"")] * 2
+    assert [(response.status_code, response.data) for response in responses] == [(204, b"")] * 2
     assert [entry["name"] for entry in as_admin.get("/features").json] == ["other"]
 
 
@@ -265,26 +265,26 @@ def test_a_feature_of_a_group_being_removed_cannot_be_set(as_admin, group, run_j
     other = sample_data.make_group("leaving")
     as_admin.delete(f"/groups/{other.id}")
 
-    answer = set_(as_admin, "my_feature", value="true", group="leaving")
+    response = set_(as_admin, "my_feature", value="true", group="leaving")
 
-    assert answer.status_code == 400
+    assert response.status_code == 400
 
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize(("value", "gate"), [("30", {"key": "percentage_of_time", "value": 30})])
 def test_a_percentage_with_an_actor_stays_a_percentage(value, gate, people, as_admin):
-    answer = as_admin.post("/features/shared", json={"value": value, "user": "dev"})
+    response = as_admin.post("/features/shared", json={"value": value, "user": "dev"})
 
-    assert (answer.status_code, answer.json["state"]) == (201, "conditional")
-    assert gate in answer.json["gates"]
+    assert (response.status_code, response.json["state"]) == (201, "conditional")
+    assert gate in response.json["gates"]
 
 
 def test_an_invalid_value_with_an_actor_changes_nothing(people, as_admin):
     as_admin.post("/features/mine", json={"value": "true", "user": "dev"})
 
-    answer = as_admin.post("/features/mine", json={"value": "banana", "user": "dev"})
+    response = as_admin.post("/features/mine", json={"value": "banana", "user": "dev"})
 
-    assert (answer.status_code, answer.json) == (400, {"error": "value is invalid"})
+    assert (response.status_code, response.json) == (400, {"error": "value is invalid"})
     assert as_admin.get("/features").json[0]["state"] == "conditional"
 
 
@@ -294,8 +294,8 @@ def test_feature_names_are_limited_to_the_size_of_an_index(field, as_admin):
     name = "x" * 256 if field == "name" else "sails"
     body = {"value": "true"} | ({} if field == "name" else {field: "x" * 256})
 
-    answer = as_admin.post(f"/features/{name}", json=body)
+    response = as_admin.post(f"/features/{name}", json=body)
 
     told = {"message": {field: ["is too long (maximum is 255 characters)"]}}
-    assert (answer.status_code, answer.json) == (400, told)
+    assert (response.status_code, response.json) == (400, told)
     assert as_admin.get("/features").json == []

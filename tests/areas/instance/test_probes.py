@@ -1,4 +1,4 @@
-"""What machines ask to see whether the service is well."""
+"""Health checks and metrics."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Redis:
 
 @pytest.fixture
 def redis_is(app, monkeypatch):
-    """Puts another Redis in the place of the silent one."""
+    """Replaces the unavailable Redis."""
 
     def put(connection):
         monkeypatch.setitem(app.extensions, "redis", connection)
@@ -46,19 +46,19 @@ def redis_is(app, monkeypatch):
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 @pytest.mark.parametrize("address", ["/-/liveness", "/-/health"])
 def test_liveness_does_not_depend_on_other_services(method, address, browser):
-    answer = browser.open(address, method=method)
+    response = browser.open(address, method=method)
 
-    assert answer.status_code == 200
-    assert method == "HEAD" or answer.text in ('{"status":"ok"}', "GitLab OK")
+    assert response.status_code == 200
+    assert method == "HEAD" or response.text in ('{"status":"ok"}', "GitLab OK")
 
 
 def test_a_complete_service_is_ready(browser, redis_is):
     redis_is(Redis(b"project-service:worker:host-5"))
 
-    answer = browser.get("/-/readiness")
+    response = browser.get("/-/readiness")
 
-    assert answer.status_code == 200
-    assert answer.json == {
+    assert response.status_code == 200
+    assert response.json == {
         "status": "ok",
         "database_check": OK,
         "secrets_check": OK,
@@ -71,22 +71,22 @@ def test_a_complete_service_is_ready(browser, redis_is):
 def test_the_service_is_not_ready_without_a_worker(browser, redis_is):
     redis_is(Redis())
 
-    answer = browser.get("/-/readiness")
+    response = browser.get("/-/readiness")
 
-    assert (answer.status_code, answer.json["status"]) == (503, "failed")
-    assert answer.json["worker_check"] == [{"status": "failed", "message": "no worker has been seen recently"}]
-    assert answer.json["redis_check"] == OK
+    assert (response.status_code, response.json["status"]) == (503, "failed")
+    assert response.json["worker_check"] == [{"status": "failed", "message": "no worker has been seen recently"}]
+    assert response.json["redis_check"] == OK
 
 
 def test_the_service_is_not_ready_without_redis(browser, redis_is):
     redis_is(NoRedis())
 
-    answer = browser.get("/-/readiness")
+    response = browser.get("/-/readiness")
 
-    assert answer.status_code == 503
-    assert answer.json["redis_check"] == [{"status": "failed", "message": "ConnectionError"}]
-    assert answer.json["worker_check"] == [{"status": "failed", "message": "ConnectionError"}]
-    assert (answer.json["database_check"], answer.json["storage_check"]) == (OK, OK)
+    assert response.status_code == 503
+    assert response.json["redis_check"] == [{"status": "failed", "message": "ConnectionError"}]
+    assert response.json["worker_check"] == [{"status": "failed", "message": "ConnectionError"}]
+    assert (response.json["database_check"], response.json["storage_check"]) == (OK, OK)
 
 
 def test_the_service_is_not_ready_without_storage(app, browser, redis_is, monkeypatch, tmp_path):
@@ -94,12 +94,12 @@ def test_the_service_is_not_ready_without_storage(app, browser, redis_is, monkey
     (tmp_path / "file").write_text("no directory")
     monkeypatch.setitem(app.extensions, "storage", Storage.at(f"file://{tmp_path}/file"))
 
-    answer = browser.get("/-/readiness")
+    response = browser.get("/-/readiness")
 
-    assert answer.status_code == 503
-    assert answer.json["storage_check"][0]["status"] == "failed"
-    assert str(tmp_path) not in answer.text
-    assert [answer.json[f"{part}_check"] for part in ("database", "redis", "worker")] == [OK] * 3
+    assert response.status_code == 503
+    assert response.json["storage_check"][0]["status"] == "failed"
+    assert str(tmp_path) not in response.text
+    assert [response.json[f"{part}_check"] for part in ("database", "redis", "worker")] == [OK] * 3
 
 
 def test_the_service_is_alive_but_not_ready_without_a_database(tmp_path):
@@ -111,9 +111,9 @@ def test_the_service_is_alive_but_not_ready_without_a_database(tmp_path):
     (tmp_path / "project-service.db").mkdir()
 
     browser = app.test_client()
-    answer = browser.get("/-/readiness")
+    response = browser.get("/-/readiness")
 
-    assert (answer.status_code, answer.json["database_check"][0]["status"]) == (503, "failed")
+    assert (response.status_code, response.json["database_check"][0]["status"]) == (503, "failed")
     assert browser.get("/-/liveness").status_code == 200
 
 
@@ -140,10 +140,10 @@ def test_the_service_is_ready_on_a_full_disk(browser, redis_is, monkeypatch):
 
     redis_is(Redis(b"project-service:worker:host-5"))
     monkeypatch.setattr(Storage, "check", fail)
-    answer = browser.get("/-/readiness")
+    response = browser.get("/-/readiness")
 
-    [found] = answer.json["storage_check"]
-    assert (answer.status_code, answer.json["status"], found["status"]) == (200, "ok", "ok")
+    [found] = response.json["storage_check"]
+    assert (response.status_code, response.json["status"], found["status"]) == (200, "ok", "ok")
     assert "writes are refused" in found["message"]
 
 
@@ -151,12 +151,12 @@ def test_metrics_describe_requests_queues_and_jobs(browser, redis_is):
     redis_is(Redis())
     browser.get("/-/liveness")
 
-    answer = browser.get("/-/metrics")
+    response = browser.get("/-/metrics")
 
-    assert answer.content_type.startswith("text/plain; version=0.0.4")
-    assert 'project_service_requests_total{method="GET",route="/-/liveness",status="200"}' in answer.text
-    assert 'project_service_queue_depth{queue="default"} 0.0' in answer.text
-    assert 'project_service_jobs_total{job="some.job",outcome="done"} 3.0' in answer.text
+    assert response.content_type.startswith("text/plain; version=0.0.4")
+    assert 'project_service_requests_total{method="GET",route="/-/liveness",status="200"}' in response.text
+    assert 'project_service_queue_depth{queue="default"} 0.0' in response.text
+    assert 'project_service_jobs_total{job="some.job",outcome="done"} 3.0' in response.text
 
 
 def test_every_label_of_every_metric_has_a_bounded_set_of_values(app, browser, redis_is):
@@ -164,8 +164,10 @@ def test_every_label_of_every_metric_has_a_bounded_set_of_values(app, browser, r
     paths = ("/api/v4/projects", "/api/v4/x{}", "/x/y{}", "/-/metrics", "/a/b{}/alerts/notify.json", "/static/x{}")
     for number, path in enumerate(paths):
         for method in (f"M{number}", "PROPFIND", "G-T", "BREW"):
-            answer = browser.open(path.format(number), method=method)
-            assert answer.status_code in (401, 404, 405) if method == "PROPFIND" else answer.status_code in (401, 405)
+            response = browser.open(path.format(number), method=method)
+            assert (
+                response.status_code in (401, 404, 405) if method == "PROPFIND" else response.status_code in (401, 405)
+            )
     families = text_string_to_metric_families(browser.get("/-/metrics").text)
     samples = [sample for family in families for sample in family.samples]
 
@@ -186,9 +188,9 @@ def test_every_label_of_every_metric_has_a_bounded_set_of_values(app, browser, r
 
 
 def test_metrics_work_without_redis(browser):
-    answer = browser.get("/-/metrics")
+    response = browser.get("/-/metrics")
 
-    assert (answer.status_code, "project_service_queue_depth" in answer.text) == (200, True)
+    assert (response.status_code, "project_service_queue_depth" in response.text) == (200, True)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What the instance says of itself (supporting resources, section 1)."""
+"""The version of the instance (supporting resources, section 1)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def test_callers_that_may_read_the_version(person, status, as_):
 
 @pytest.mark.parametrize("address", ADDRESSES)
 def test_the_version_is_the_version_of_the_api(address, as_stranger):
-    answer = as_stranger.get(address)
+    response = as_stranger.get(address)
 
-    assert answer.json["version"] == "13.8.1"
-    assert isinstance(answer.json["revision"], str)
-    assert len(answer.json["revision"]) == 11
-    assert answer.json["kas"] == {"enabled": False, "externalUrl": None, "externalK8sProxyUrl": None, "version": None}
-    assert answer.json["enterprise"] is False
+    assert response.json["version"] == "13.8.1"
+    assert isinstance(response.json["revision"], str)
+    assert len(response.json["revision"]) == 11
+    assert response.json["kas"] == {"enabled": False, "externalUrl": None, "externalK8sProxyUrl": None, "version": None}
+    assert response.json["enterprise"] is False
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
@@ -33,6 +33,6 @@ def test_scopes_that_may_read_the_version(address, people, client_of):
 
 
 def test_a_token_without_the_scope_gets_the_sufficient_scopes(people, client_of):
-    answer = client_of(people[MAX], "read_repository").get("/version")
+    response = client_of(people[MAX], "read_repository").get("/version")
 
-    assert (answer.json["error"], answer.json["scope"]) == ("insufficient_scope", "read_user api read_api")
+    assert (response.json["error"], response.json["scope"]) == ("insufficient_scope", "read_user api read_api")

@@ -1,4 +1,4 @@
-"""Who may still say something, and what is left of what is gone."""
+"""Locked discussions, and events of deleted milestones."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def issue(place, as_):
 
 @pytest.mark.parametrize(("person", "status"), [(ADA, 201), (SAM, 403)])
 def test_locked_discussions_accept_comments_of_members_only(person, status, place, issue, as_):
-    answer = as_(person).post(f"/projects/{place.id}/issues/{issue['iid']}/notes", json={"body": "me too"})
+    response = as_(person).post(f"/projects/{place.id}/issues/{issue['iid']}/notes", json={"body": "me too"})
 
-    assert answer.status_code == status
+    assert response.status_code == status
 
 
 def test_events_of_a_deleted_milestone_follow_the_visibility_of_the_project(people, as_):

@@ -1,4 +1,4 @@
-"""What a list of issues leaves out, and the issues of a milestone."""
+"""Filters of issues, and the issues of a milestone."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def issues(project, as_, people, milestone):
         {"milestone_id": milestone["id"]},
     ]
     for author, values in zip((RITA, DEV, RITA, DEV), fields, strict=True):
-        answer = as_(author).post(f"/projects/{project.id}/issues", json={"title": "Wrong"} | values)
-        assert answer.status_code == 201, answer.json
+        response = as_(author).post(f"/projects/{project.id}/issues", json={"title": "Wrong"} | values)
+        assert response.status_code == 201, response.json
     for iid, day in ((1, "2026-03-01"), (2, "2026-03-11"), (3, "2026-04-30")):
         as_(DEV).put(f"/projects/{project.id}/issues/{iid}", json={"due_date": day})
     as_(DEV).put(f"/projects/{project.id}/issues/4", json={"state_event": "close"})
@@ -69,9 +69,9 @@ def issues(project, as_, people, milestone):
     ],
 )
 def test_issues_are_filtered(query, iids, issues, as_):
-    answer = as_(DEV).get(f"/projects/{issues.id}/issues?sort=asc&{query}")
+    response = as_(DEV).get(f"/projects/{issues.id}/issues?sort=asc&{query}")
 
-    assert (answer.status_code, [issue["iid"] for issue in answer.json]) == (200, iids)
+    assert (response.status_code, [issue["iid"] for issue in response.json]) == (200, iids)
 
 
 @pytest.mark.parametrize(
@@ -92,9 +92,9 @@ def test_issues_are_filtered(query, iids, issues, as_):
 def test_issues_are_filtered_by_due_date(today, due, iids, issues, as_, monkeypatch):
     monkeypatch.setattr(clock, "today", lambda: dt.date.fromisoformat(today))
 
-    answer = as_(DEV).get(f"/projects/{issues.id}/issues?sort=asc&due_date={due}")
+    response = as_(DEV).get(f"/projects/{issues.id}/issues?sort=asc&due_date={due}")
 
-    assert (answer.status_code, [issue["iid"] for issue in answer.json]) == (200, iids)
+    assert (response.status_code, [issue["iid"] for issue in response.json]) == (200, iids)
 
 
 @pytest.mark.parametrize("name", ["author_id", "assignee_id"])
@@ -102,9 +102,9 @@ def test_users_are_excluded_by_id(name, issues, as_, people):
     left = {"author_id": (RITA, [2, 4]), "assignee_id": (MAX, [1, 3, 4])}
     person, iids = left[name]
 
-    answer = as_(DEV).get(f"/projects/{issues.id}/issues?sort=asc&not[{name}]={people[person].id}")
+    response = as_(DEV).get(f"/projects/{issues.id}/issues?sort=asc&not[{name}]={people[person].id}")
 
-    assert [issue["iid"] for issue in answer.json] == iids
+    assert [issue["iid"] for issue in response.json] == iids
 
 
 @pytest.mark.parametrize("query", ["weight=heavy", "not[author_id]=x", "not=1"])
@@ -114,10 +114,10 @@ def test_invalid_combinations_of_filters_are_refused(query, issues, as_):
 
 @pytest.mark.parametrize(("person", "iids"), [(DEV, [4, 3, 1]), (GUS, [4, 1])])
 def test_only_visible_issues_of_a_milestone_are_listed(person, iids, issues, milestone, as_):
-    answer = as_(person).get(f"/projects/{issues.id}/milestones/{milestone['id']}/issues")
+    response = as_(person).get(f"/projects/{issues.id}/milestones/{milestone['id']}/issues")
 
-    assert (answer.status_code, [issue["iid"] for issue in answer.json]) == (200, iids)
-    assert answer.headers["X-Total"] == str(len(iids))
+    assert (response.status_code, [issue["iid"] for issue in response.json]) == (200, iids)
+    assert response.headers["X-Total"] == str(len(iids))
 
 
 @pytest.mark.parametrize(("person", "status"), [(MAX, 200), (SAM, 404), (NOBODY, 401)])
@@ -126,6 +126,6 @@ def test_roles_that_list_the_issues_of_a_milestone(person, status, issues, miles
 
 
 def test_an_unknown_milestone_has_no_issues(issues, as_):
-    answer = as_(DEV).get(f"/projects/{issues.id}/milestones/999/issues")
+    response = as_(DEV).get(f"/projects/{issues.id}/milestones/999/issues")
 
-    assert (answer.status_code, answer.json) == (404, {"message": "404 Milestone Not Found"})
+    assert (response.status_code, response.json) == (404, {"message": "404 Milestone Not Found"})

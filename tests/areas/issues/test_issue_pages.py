@@ -1,4 +1,4 @@
-"""What the pages of an issue keep and lead to."""
+"""Pages of issues."""
 
 from __future__ import annotations
 
@@ -78,11 +78,11 @@ def test_a_comment_is_changed_by_its_author_and_by_maintainers(person, comment, 
     visitor = visit(person)
 
     blank = visitor.send(f"{comment}/edit", note=" ")
-    answer = visitor.send(f"{comment}/edit", note="It is warm.")
-    page = visitor.get(answer.location).text
+    response = visitor.send(f"{comment}/edit", note="It is warm.")
+    page = visitor.get(response.location).text
 
     assert (blank.status_code, "can&#39;t be blank" in blank.text) == (422, True)
-    assert (answer.status_code, bodies(), "It is warm." in page) == (302, ["It is warm."], True)
+    assert (response.status_code, bodies(), "It is warm." in page) == (302, ["It is warm."], True)
     assert f'href="{comment}/edit"' in page
 
 
@@ -90,9 +90,9 @@ def test_a_comment_is_deleted_after_confirmation(comment, visit, project):
     visitor = visit(DEV)
     page = visitor.get(f"{comment}/delete")
 
-    answer = visitor.send(f"{comment}/delete")
+    response = visitor.send(f"{comment}/delete")
 
-    assert ("Delete this comment?" in page.text, answer.location) == (True, f"/{project.full_path}/-/issues/1")
+    assert ("Delete this comment?" in page.text, response.location) == (True, f"/{project.full_path}/-/issues/1")
     assert (bodies(), db.session.query(Issue).one().notes_count) == ([], 0)
 
 

@@ -1,4 +1,4 @@
-"""Issues and their notes through HTTP, in the forms of the real product."""
+"""Issues and their notes through HTTP."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BLANK = "can't be blank"
 
 @pytest.fixture(autouse=True)
 def _own_contexts(monkeypatch):
-    # a request inside the context of a test would find what the one before it left in ``g``
+    # a request in the context of the test would see the ``g`` of the previous one
     send = FlaskClient.open
     monkeypatch.setattr(FlaskClient, "open", lambda *args, **options: contextvars.Context().run(send, *args, **options))
 
@@ -47,24 +47,24 @@ def notes(project, iid, note=None):
 
 @pytest.fixture
 def open_issue(project, as_):
-    """Opens an issue through the API and answers with it."""
+    """Creates an issue through the API; returns it."""
 
     def open_as(person=DEV, **fields):
-        answer = as_(person).post(issues(project), json={"title": "Wrong"} | fields)
-        assert answer.status_code == 201, answer.json
-        return answer.json
+        response = as_(person).post(issues(project), json={"title": "Wrong"} | fields)
+        assert response.status_code == 201, response.json
+        return response.json
 
     return open_as
 
 
 @pytest.fixture
 def comment(project, as_):
-    """Comments on an issue through the API and answers with the note."""
+    """Creates a note through the API; returns it."""
 
     def comment_as(person, iid, body="a word", **fields):
-        answer = as_(person).post(notes(project, iid), json={"body": body} | fields)
-        assert answer.status_code == 201, answer.json
-        return answer.json
+        response = as_(person).post(notes(project, iid), json={"body": body} | fields)
+        assert response.status_code == 201, response.json
+        return response.json
 
     return comment_as
 
@@ -77,9 +77,9 @@ def milestone(project):
     return made
 
 
-def iids(answer):
-    assert answer.status_code == 200, answer.json
-    return [issue["iid"] for issue in answer.json]
+def iids(response):
+    assert response.status_code == 200, response.json
+    return [issue["iid"] for issue in response.json]
 
 
 def publish(project):
@@ -106,10 +106,10 @@ def test_an_issue_has_the_documented_keys(project, people, milestone, as_):
         "confidential": True,
     }
 
-    answer = as_(DEV).post(issues(project), json=sent)
+    response = as_(DEV).post(issues(project), json=sent)
 
-    assert answer.status_code == 201
-    issue = answer.json
+    assert response.status_code == 201
+    issue = response.json
     keys = ("iid", "project_id", "title", "description", "state", "closed_at", "closed_by", "labels")
     assert [issue[key] for key in keys] == [
         1,
@@ -137,10 +137,10 @@ def test_an_issue_has_the_documented_keys(project, people, milestone, as_):
 def test_a_note_has_the_documented_keys(project, open_issue, as_):
     issue = open_issue()
 
-    answer = as_(RITA).post(notes(project, issue["iid"]), json={"body": "seen", "internal": True})
+    response = as_(RITA).post(notes(project, issue["iid"]), json={"body": "seen", "internal": True})
 
-    note = answer.json
-    assert answer.status_code == 201
+    note = response.json
+    assert response.status_code == 201
     keys = ("type", "body", "attachment", "system", "noteable_id", "noteable_type", "noteable_iid", "confidential")
     assert [note[key] for key in keys] == [None, "seen", None, False, issue["id"], "Issue", issue["iid"], True]
     assert (note["author"]["username"], note["resolvable"], note["commands_changes"]) == (RITA, False, {})
@@ -148,7 +148,7 @@ def test_a_note_has_the_documented_keys(project, open_issue, as_):
     assert as_(RITA).get(notes(project, 1)).json == [note]
 
 
-# Who may
+# Permissions
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_permissions_in_a_private_project_by_role(method, statuses, project, ope
             db.session.get(Note, note).author_id = None
             db.session.commit()
         client = as_(person)
-        answer = {
+        response = {
             "list": lambda client=client: client.get(issues(project)),
             "show": lambda client=client, iid=iid: client.get(issues(project, iid)),
             "create": lambda client=client: client.post(issues(project), json={"title": "x"}),
@@ -187,7 +187,7 @@ def test_permissions_in_a_private_project_by_role(method, statuses, project, ope
             ),
             "delete note": lambda client=client, iid=iid, note=note: client.delete(notes(project, iid, note)),
         }[method]()
-        found.append(answer.status_code)
+        found.append(response.status_code)
 
     assert found == statuses
 
@@ -196,11 +196,11 @@ def test_authors_and_assignees_may_close_and_edit(project, open_issue, people, a
     own = open_issue(GUS)["iid"]
     assigned = open_issue(RITA, assignee_ids=[people[GUS].id])["iid"]
 
-    answers = [
+    responses = [
         as_(GUS).put(issues(project, iid), json={"state_event": "close", "title": "x"}) for iid in (own, assigned)
     ]
 
-    assert [(answer.status_code, answer.json["state"], answer.json["title"]) for answer in answers] == [
+    assert [(response.status_code, response.json["state"], response.json["title"]) for response in responses] == [
         (200, "closed", "x")
     ] * 2
 
@@ -244,17 +244,17 @@ def test_an_archived_project_is_read_only(project, open_issue, as_):
     iid = open_issue()["iid"]
     as_(OLIVE).post(f"/projects/{project.id}/archive")
 
-    answers = [
+    responses = [
         as_(DEV).post(issues(project), json={"title": "x"}),
         as_(DEV).put(issues(project, iid), json={"title": "x"}),
         as_(DEV).post(notes(project, iid), json={"body": "x"}),
     ]
 
-    assert [(answer.status_code, answer.json) for answer in answers] == [(403, FORBIDDEN)] * 3
+    assert [(response.status_code, response.json) for response in responses] == [(403, FORBIDDEN)] * 3
     assert as_(DEV).get(issues(project, iid)).status_code == 200
 
 
-# Confidential ones
+# Confidential issues
 
 
 @pytest.mark.parametrize("person", [SAM, GUS])
@@ -264,7 +264,7 @@ def test_a_confidential_issue_is_hidden_from_other_users(person, project, open_i
     note = comment(RITA, iid)["id"]
     client = as_(person)
 
-    answers = [
+    responses = [
         client.get(issues(project, iid)),
         client.put(issues(project, iid), json={"title": "x"}),
         client.get(notes(project, iid)),
@@ -273,7 +273,7 @@ def test_a_confidential_issue_is_hidden_from_other_users(person, project, open_i
         client.delete(notes(project, iid, note)),
     ]
 
-    assert [(answer.status_code, answer.json) for answer in answers] == [(404, MISSING)] * 6
+    assert [(response.status_code, response.json) for response in responses] == [(404, MISSING)] * 6
     listed = client.get(issues(project))
     assert (listed.json, listed.headers["X-Total"]) == ([], "0")
 
@@ -403,12 +403,12 @@ REFUSED_FILTERS = [
 def test_invalid_filters_are_named(project, as_):
     client = as_(DEV)
 
-    answers = {query: client.get(f"{issues(project)}?{query}") for query, _ in REFUSED_FILTERS}
+    responses = {query: client.get(f"{issues(project)}?{query}") for query, _ in REFUSED_FILTERS}
 
-    assert [(query, answer.json) for query, answer in answers.items()] == [
+    assert [(query, response.json) for query, response in responses.items()] == [
         (query, {"error": text}) for query, text in REFUSED_FILTERS
     ]
-    assert {answer.status_code for answer in answers.values()} == {400}
+    assert {response.status_code for response in responses.values()} == {400}
 
 
 @pytest.mark.both_databases
@@ -425,9 +425,9 @@ def test_the_list_of_issues_takes_a_constant_number_of_statements(
     for number in range(9):
         open_issue(PEOPLE[number % 6], **full)
     with count_queries() as ten:
-        answer = client.get(issues(project))
+        response = client.get(issues(project))
 
-    assert (len(answer.json), len(ten)) == (10, len(one))
+    assert (len(response.json), len(ten)) == (10, len(one))
 
 
 @pytest.mark.both_databases
@@ -442,9 +442,9 @@ def test_the_list_of_notes_takes_a_constant_number_of_statements(project, open_i
     for number in range(9):
         comment(PEOPLE[number % 6], iid)
     with count_queries() as ten:
-        answer = client.get(notes(project, iid))
+        response = client.get(notes(project, iid))
 
-    assert (len(answer.json), len(ten)) == (10, len(one))
+    assert (len(response.json), len(ten)) == (10, len(one))
 
 
 # Writing
@@ -476,9 +476,11 @@ REFUSED_ISSUES = [
 def test_an_invalid_issue_is_refused_with_reasons(project, as_):
     client = as_(DEV)
 
-    answers = [client.post(issues(project), json=fields) for fields, _ in REFUSED_ISSUES]
+    responses = [client.post(issues(project), json=fields) for fields, _ in REFUSED_ISSUES]
 
-    assert [(answer.status_code, answer.json) for answer in answers] == [(400, body) for _, body in REFUSED_ISSUES]
+    assert [(response.status_code, response.json) for response in responses] == [
+        (400, body) for _, body in REFUSED_ISSUES
+    ]
     assert db.session.scalars(select(Issue)).all() == []
 
 
@@ -500,9 +502,9 @@ def test_an_unknown_milestone_is_not_found(project, people, as_):
     db.session.add(foreign)
     db.session.commit()
 
-    answer = as_(DEV).post(issues(project), json={"title": "x", "milestone_id": foreign.id})
+    response = as_(DEV).post(issues(project), json={"title": "x", "milestone_id": foreign.id})
 
-    assert (answer.status_code, answer.json) == (404, {"message": "404 Milestone Not Found"})
+    assert (response.status_code, response.json) == (404, {"message": "404 Milestone Not Found"})
 
 
 def test_only_users_who_see_the_project_are_assigned(project, people, open_issue):
@@ -525,9 +527,9 @@ def test_labels_come_as_text_or_as_an_array(labels, open_issue):
     ],
 )
 def test_parameters_in_forms_and_queries_equal_json(content, fields, project, as_):
-    answer = as_(DEV).post(issues(project), **{content: fields})
+    response = as_(DEV).post(issues(project), **{content: fields})
 
-    assert (answer.status_code, answer.json["labels"], answer.json["confidential"]) == (201, ["a", "b"], True)
+    assert (response.status_code, response.json["labels"], response.json["confidential"]) == (201, ["a", "b"], True)
 
 
 UPDATES = [
@@ -566,10 +568,12 @@ def test_an_update_changes_only_the_sent_fields(project, people, milestone, open
 
     for fields, _ in UPDATES:
         before = open_issue(DEV, **full)
-        answer = client.put(issues(project, before["iid"]), json=fields)
-        assert answer.status_code == 200
-        assert client.get(issues(project, before["iid"])).json == answer.json
-        found.append({key: value for key, value in answer.json.items() if before[key] != value and key not in follows})
+        response = client.put(issues(project, before["iid"]), json=fields)
+        assert response.status_code == 200
+        assert client.get(issues(project, before["iid"])).json == response.json
+        found.append(
+            {key: value for key, value in response.json.items() if before[key] != value and key not in follows}
+        )
 
     assert found == [changed for _, changed in UPDATES]
 
@@ -593,9 +597,9 @@ def test_an_update_changes_only_the_sent_fields(project, people, milestone, open
 def test_an_invalid_update_is_refused_with_reasons(fields, body, project, open_issue, as_):
     open_issue()
 
-    answer = as_(DEV).put(issues(project, 1), json=fields)
+    response = as_(DEV).put(issues(project, 1), json=fields)
 
-    assert (answer.status_code, answer.json) == (400, body)
+    assert (response.status_code, response.json) == (400, body)
     assert as_(DEV).get(issues(project, 1)).json["title"] == "Wrong"
 
 
@@ -620,9 +624,9 @@ def test_an_issue_is_deleted_with_its_notes(project, open_issue, comment, as_):
     open_issue()
     comment(DEV, 1)
 
-    answer = as_(OLIVE).delete(issues(project, 1))
+    response = as_(OLIVE).delete(issues(project, 1))
 
-    assert (answer.status_code, answer.data) == (204, b"")
+    assert (response.status_code, response.data) == (204, b"")
     assert as_(OLIVE).get(issues(project, 1)).status_code == 404
     assert db.session.scalars(select(Note)).all() == []
 
@@ -630,17 +634,17 @@ def test_an_issue_is_deleted_with_its_notes(project, open_issue, comment, as_):
 def test_a_delete_with_an_old_if_unmodified_since_is_412(project, open_issue, as_):
     open_issue()
 
-    answer = as_(OLIVE).delete(issues(project, 1), headers=UNCHANGED)
+    response = as_(OLIVE).delete(issues(project, 1), headers=UNCHANGED)
 
-    assert (answer.status_code, answer.json) == (412, {"message": "412 Precondition Failed"})
+    assert (response.status_code, response.json) == (412, {"message": "412 Precondition Failed"})
     assert as_(OLIVE).get(issues(project, 1)).status_code == 200
 
 
 @pytest.mark.parametrize(("iid", "body"), [("9", MISSING), ("a", {"error": "404 Not Found"}), ("9" * 30, MISSING)])
 def test_unknown_ids_are_not_found(iid, body, project, as_):
-    answers = [as_(DEV).get(issues(project, iid)), as_(DEV).get(notes(project, iid))]
+    responses = [as_(DEV).get(issues(project, iid)), as_(DEV).get(notes(project, iid))]
 
-    assert [(answer.status_code, answer.json) for answer in answers] == [(404, body)] * 2
+    assert [(response.status_code, response.json) for response in responses] == [(404, body)] * 2
 
 
 def test_issues_of_another_project_are_not_found(project, people, open_issue, comment, as_):
@@ -670,7 +674,7 @@ def test_a_refused_issue_uses_no_number(project, open_issue, as_):
 
 @pytest.fixture
 def at_once(app, as_):
-    """Sends the same request twenty times, eight at a time, and answers with the bodies."""
+    """Sends a request twenty times, eight at a time; returns the bodies."""
 
     def send(method, path, **fields):
         token = as_(DEV).token
@@ -681,18 +685,18 @@ def at_once(app, as_):
             return browser.open(f"/api/v4{path}", method=method, json=fields, headers={"PRIVATE-TOKEN": token})
 
         with ThreadPoolExecutor(8) as pool:
-            answers = list(pool.map(one, range(20)))
-        assert {answer.status_code for answer in answers} <= {200, 201}
-        return answers
+            responses = list(pool.map(one, range(20)))
+        assert {response.status_code for response in responses} <= {200, 201}
+        return responses
 
     return send
 
 
 @pytest.mark.both_databases
 def test_concurrent_creations_get_distinct_numbers(project, at_once):
-    answers = at_once("POST", issues(project), title="x")
+    responses = at_once("POST", issues(project), title="x")
 
-    assert sorted(answer.json["iid"] for answer in answers) == list(range(1, 21))
+    assert sorted(response.json["iid"] for response in responses) == list(range(1, 21))
 
 
 # Notes
@@ -711,9 +715,9 @@ def test_an_invalid_note_is_refused_with_reasons(fields, body, project, open_iss
     open_issue()
     note = comment(DEV, 1)["id"]
 
-    answers = [as_(DEV).post(notes(project, 1), json=fields), as_(DEV).put(notes(project, 1, note), json=fields)]
+    responses = [as_(DEV).post(notes(project, 1), json=fields), as_(DEV).put(notes(project, 1, note), json=fields)]
 
-    assert [(answer.status_code, answer.json) for answer in answers] == [(400, body)] * 2
+    assert [(response.status_code, response.json) for response in responses] == [(400, body)] * 2
     assert as_(DEV).get(notes(project, 1, note)).json["body"] == "a word"
 
 
@@ -738,14 +742,14 @@ def test_system_notes_cannot_be_changed(project, open_issue, as_):
     as_(DEV).put(issues(project, 1), json={"state_event": "close"})
     (note,) = as_(DEV).get(notes(project, 1)).json
 
-    answers = [
+    responses = [
         as_(name).open(method, notes(project, 1, note["id"]), json={"body": "x"})
         for name in (DEV, OLIVE)
         for method in ("PUT", "DELETE")
     ]
 
     assert note["system"] is True
-    assert [(answer.status_code, answer.json) for answer in answers] == [(403, FORBIDDEN)] * 4
+    assert [(response.status_code, response.json) for response in responses] == [(403, FORBIDDEN)] * 4
 
 
 NOTE_FILTERS = [

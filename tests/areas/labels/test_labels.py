@@ -1,4 +1,4 @@
-"""Labels of projects through HTTP, in the forms of the real product."""
+"""Labels of projects through HTTP."""
 
 from __future__ import annotations
 
@@ -113,9 +113,9 @@ def test_a_title_of_digits_is_found_unless_it_is_an_id(project, as_):
 def test_a_missing_label_is_not_found(project, as_):
     elsewhere = make_label(make_project(), "elsewhere")
 
-    answers = [as_(GUS).get(of(project, name)) for name in (elsewhere.id, "elsewhere", "9" * 30, "a%2Fb")]
+    responses = [as_(GUS).get(of(project, name)) for name in (elsewhere.id, "elsewhere", "9" * 30, "a%2Fb")]
 
-    assert [(answer.status_code, answer.json) for answer in answers] == [(404, MISSING)] * 4
+    assert [(response.status_code, response.json) for response in responses] == [(404, MISSING)] * 4
 
 
 @pytest.mark.parametrize(

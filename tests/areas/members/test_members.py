@@ -42,8 +42,8 @@ FORBIDDEN = {"message": "403 Forbidden"}
 LOOK_UP_FAILED = {"message": "404 Not found"}
 
 
-def levels(answer):
-    return {member["username"]: member["access_level"] for member in answer.json}
+def levels(response):
+    return {member["username"]: member["access_level"] for member in response.json}
 
 
 def recorded(project):
@@ -59,7 +59,7 @@ def newcomer(people):
 
 @pytest.fixture
 def staffed(people, group):
-    """The private group ``acme`` in which everybody but the stranger has their role."""
+    """The private group ``acme`` in which every user except sam has a role."""
     for name, role in ROLES.items():
         if name != OLIVE:
             add_member(group, people[name], role)
@@ -86,9 +86,9 @@ WRITERS = [
 
 
 def _statuses(as_, method, path):
-    answers = [as_(name).open(method, path, headers=UNCHANGED) for name in (*PEOPLE, NOBODY)]
-    assert all(answer.json == FORBIDDEN for answer in answers if answer.status_code == 403)
-    return " ".join(str(answer.status_code) for answer in answers)
+    responses = [as_(name).open(method, path, headers=UNCHANGED) for name in (*PEOPLE, NOBODY)]
+    assert all(response.json == FORBIDDEN for response in responses if response.status_code == 403)
+    return " ".join(str(response.status_code) for response in responses)
 
 
 @pytest.mark.parametrize(("method", "path", "statuses"), [(row[0], row[1], row[3]) for row in READERS] + WRITERS)
@@ -132,11 +132,11 @@ def test_permissions_of_group_members_by_role(method, path, statuses, staffed, n
 def test_members_of_a_hidden_project_or_group_are_not_found(kind, resource, project, group, as_stranger):
     place = group if kind == "groups" else project
 
-    answers = [
+    responses = [
         as_stranger.get(f"/{kind}/{place}/members{rest}") for place in (place.id, 999999) for rest in ("", "/all")
     ]
 
-    found = [(answer.status_code, answer.json) for answer in answers]
+    found = [(response.status_code, response.json) for response in responses]
     assert found == [(404, {"message": f"404 {resource} Not Found"})] * 4
 
 
@@ -150,18 +150,18 @@ def test_members_are_hidden_from_anonymous_callers(kind, people, as_):
 
 
 def test_parameters_are_validated_before_the_project_or_group(project, as_stranger):
-    answer = as_stranger.get(f"/projects/{project.id}/members?page=a")
+    response = as_stranger.get(f"/projects/{project.id}/members?page=a")
 
-    assert (answer.status_code, answer.json) == (400, {"error": "page is invalid"})
+    assert (response.status_code, response.json) == (400, {"error": "page is invalid"})
 
 
 def test_a_member_has_the_documented_keys(project, as_maintainer):
     member = make_user("lin", name="Lin Tao")
     membership = add_member(project, member, Role.DEVELOPER, TOMORROW)
 
-    answer = as_maintainer.get(f"/projects/{project.id}/members/{member.id}")
+    response = as_maintainer.get(f"/projects/{project.id}/members/{member.id}")
 
-    assert (answer.status_code, answer.json) == (
+    assert (response.status_code, response.json) == (
         200,
         {
             "id": member.id,
@@ -180,15 +180,15 @@ def test_a_member_has_the_documented_keys(project, as_maintainer):
 
 @pytest.mark.both_databases
 def test_direct_members_are_listed_in_order_of_creation(project, as_):
-    answer = as_(GUS).get(f"/projects/{project.id}/members")
+    response = as_(GUS).get(f"/projects/{project.id}/members")
 
-    assert [member["username"] for member in answer.json] == [MAX, DEV, RITA, GUS]
-    assert {frozenset(member) for member in answer.json} == {frozenset(MEMBER)}
+    assert [member["username"] for member in response.json] == [MAX, DEV, RITA, GUS]
+    assert {frozenset(member) for member in response.json} == {frozenset(MEMBER)}
 
 
 @pytest.fixture
 def reached(people, group):
-    """``acme/team/tool``, into which people come in every way there is."""
+    """``acme/team/tool``, with members of every kind."""
     team = make_group("team", group)
     tool = make_project("tool", team)
     invited, above = make_group("invited"), make_group("above")
@@ -217,9 +217,9 @@ def reached(people, group):
     ],
 )
 def test_all_members_are_listed_once_with_their_highest_role(path, found, reached, as_admin):
-    answer = as_admin.get(path.format(tool=reached.id))
+    response = as_admin.get(path.format(tool=reached.id))
 
-    assert (levels(answer), len(answer.json)) == (found, len(found))
+    assert (levels(response), len(response.json)) == (found, len(found))
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_a_member_is_found_direct_or_inherited(person, direct, anywhere, reached
 
     assert here.status_code == direct
     assert everywhere.json.get("access_level") == anywhere
-    assert {answer.json.get("message") for answer in (here, everywhere) if answer.status_code == 404} <= {
+    assert {response.json.get("message") for response in (here, everywhere) if response.status_code == 404} <= {
         "404 Not found"
     }
 
@@ -266,9 +266,9 @@ def test_members_are_filtered(path, project, people, as_maintainer):
 
 
 def test_invalid_filters_of_members_are_refused(project, as_maintainer):
-    answer = as_maintainer.get(f"/projects/{project.id}/members?user_ids=a")
+    response = as_maintainer.get(f"/projects/{project.id}/members?user_ids=a")
 
-    assert (answer.status_code, answer.json) == (400, {"error": "user_ids is invalid"})
+    assert (response.status_code, response.json) == (400, {"error": "user_ids is invalid"})
 
 
 @pytest.mark.both_databases
@@ -291,26 +291,26 @@ def test_the_list_of_members_takes_a_constant_number_of_queries(path, kind, staf
 def test_a_member_is_added(way, project, newcomer, as_maintainer):
     fields = {"user_id": newcomer.id, "access_level": 30, "expires_at": TOMORROW.isoformat()}
 
-    answer = as_maintainer.post(f"/projects/{project.id}/members", **{way: fields})
+    response = as_maintainer.post(f"/projects/{project.id}/members", **{way: fields})
 
     shown = ("id", "username", "access_level", "expires_at")
-    assert (answer.status_code, set(answer.json)) == (201, MEMBER)
-    assert [answer.json[name] for name in shown] == [newcomer.id, "newcomer", 30, TOMORROW.isoformat()]
+    assert (response.status_code, set(response.json)) == (201, MEMBER)
+    assert [response.json[name] for name in shown] == [newcomer.id, "newcomer", 30, TOMORROW.isoformat()]
 
 
 def test_a_member_is_added_by_username(group, newcomer, as_):
-    answer = as_(OLIVE).post(f"/groups/{group.id}/members", json={"username": "NewComer", "access_level": 50})
+    response = as_(OLIVE).post(f"/groups/{group.id}/members", json={"username": "NewComer", "access_level": 50})
 
-    assert (answer.status_code, answer.json["id"], answer.json["access_level"]) == (201, newcomer.id, 50)
+    assert (response.status_code, response.json["id"], response.json["access_level"]) == (201, newcomer.id, 50)
 
 
 @pytest.mark.both_databases
 def test_several_members_are_added_in_one_request(project, newcomer, people, as_maintainer):
     ids = f"{newcomer.id},{people[SAM].id}"
 
-    answer = as_maintainer.post(f"/projects/{project.id}/members", json={"user_id": ids, "access_level": 10})
+    response = as_maintainer.post(f"/projects/{project.id}/members", json={"user_id": ids, "access_level": 10})
 
-    assert (answer.status_code, answer.json) == (201, {"status": "success"})
+    assert (response.status_code, response.json) == (201, {"status": "success"})
     added = levels(as_maintainer.get(f"/projects/{project.id}/members"))
     assert (added["newcomer"], added[SAM]) == (10, 10)
 
@@ -318,9 +318,9 @@ def test_several_members_are_added_in_one_request(project, newcomer, people, as_
 def test_several_members_are_added_completely_or_not_at_all(project, newcomer, people, as_maintainer):
     ids = f"{newcomer.id},{people[DEV].id}"
 
-    answer = as_maintainer.post(f"/projects/{project.id}/members", json={"user_id": ids, "access_level": 40})
+    response = as_maintainer.post(f"/projects/{project.id}/members", json={"user_id": ids, "access_level": 40})
 
-    assert (answer.status_code, answer.json) == (409, {"message": "Member already exists"})
+    assert (response.status_code, response.json) == (409, {"message": "Member already exists"})
     assert "newcomer" not in levels(as_maintainer.get(f"/projects/{project.id}/members"))
 
 
@@ -345,22 +345,22 @@ def test_several_members_are_added_completely_or_not_at_all(project, newcomer, p
     ],
 )
 def test_invalid_members_are_refused(fields, status, body, project, as_maintainer):
-    answer = as_maintainer.post(f"/projects/{project.id}/members", json=fields)
+    response = as_maintainer.post(f"/projects/{project.id}/members", json=fields)
 
-    assert (answer.status_code, answer.json) == (status, body)
+    assert (response.status_code, response.json) == (status, body)
 
 
 @pytest.mark.parametrize(("kind", "allowed"), [("groups", [10, 20, 30, 40, 50]), ("projects", [10, 20, 30, 40])])
 def test_these_access_levels_are_accepted(kind, allowed, project, group, as_):
     place, client = group if kind == "groups" else project, as_(OLIVE)
 
-    answers = {
+    responses = {
         level: client.post(f"/{kind}/{place.id}/members", json={"user_id": make_user().id, "access_level": level})
         for level in (-10, 0, 5, 10, 15, 20, 30, 40, 50, 60, 10**18)
     }
 
-    assert [level for level, answer in answers.items() if answer.status_code == 201] == allowed
-    refused = [answer.json for level, answer in answers.items() if level not in allowed]
+    assert [level for level, response in responses.items() if response.status_code == 201] == allowed
+    refused = [response.json for level, response in responses.items() if level not in allowed]
     assert refused == [{"message": {"access_level": ["is not included in the list"]}}] * len(refused)
 
 
@@ -368,21 +368,23 @@ def test_an_expiry_date_in_the_past_is_refused(project, newcomer, people, as_mai
     fields = {"access_level": 10, "expires_at": YESTERDAY.isoformat()}
     members = f"/projects/{project.id}/members"
 
-    answers = [
+    responses = [
         as_maintainer.post(members, json=fields | {"user_id": newcomer.id}),
         as_maintainer.put(f"{members}/{people[GUS].id}", json=fields),
     ]
 
-    assert [(answer.status_code, answer.json) for answer in answers] == [
+    assert [(response.status_code, response.json) for response in responses] == [
         (400, {"message": {"expires_at": ["cannot be a date in the past"]}})
     ] * 2
 
 
 @pytest.mark.both_databases
 def test_an_existing_member_is_not_added_twice(project, people, as_maintainer):
-    answer = as_maintainer.post(f"/projects/{project.id}/members", json={"user_id": people[DEV].id, "access_level": 30})
+    response = as_maintainer.post(
+        f"/projects/{project.id}/members", json={"user_id": people[DEV].id, "access_level": 30}
+    )
 
-    assert (answer.status_code, answer.json) == (409, {"message": "Member already exists"})
+    assert (response.status_code, response.json) == (409, {"message": "Member already exists"})
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT"])
@@ -393,23 +395,23 @@ def test_a_level_below_the_inherited_one_is_refused(method, group, newcomer, as_
         add_member(team, newcomer, Role.MAINTAINER)
     path = f"/groups/{team.id}/members" + (f"/{newcomer.id}" if method == "PUT" else "")
 
-    answer = as_(OLIVE).open(method, path, json={"user_id": newcomer.id, "access_level": 20})
+    response = as_(OLIVE).open(method, path, json={"user_id": newcomer.id, "access_level": 20})
 
     text = "should be greater than or equal to Developer inherited membership from group Acme"
-    assert (answer.status_code, answer.json) == (400, {"message": {"access_level": [text]}})
+    assert (response.status_code, response.json) == (400, {"message": {"access_level": [text]}})
 
 
 def test_a_level_equal_to_the_inherited_one_is_accepted(project, group, newcomer, as_):
     add_member(group, newcomer, Role.DEVELOPER)
 
-    answer = as_(MAX).post(f"/projects/{project.id}/members", json={"user_id": newcomer.id, "access_level": 30})
+    response = as_(MAX).post(f"/projects/{project.id}/members", json={"user_id": newcomer.id, "access_level": 30})
 
-    assert answer.status_code == 201
+    assert response.status_code == 201
 
 
 @pytest.fixture
 def lent(people, group):
-    """A group of olive's in which max may do what an owner may, by a share."""
+    """A group of olive in which max is an owner through a share."""
     friends = make_group("friends")
     add_member(friends, people[MAX], Role.OWNER)
     share(group, friends, Role.OWNER)
@@ -428,9 +430,9 @@ def test_callers_cannot_grant_more_than_their_own_role(project, newcomer, people
 
 
 def test_an_owner_by_a_share_may_do_what_an_owner_may(lent, newcomer, as_maintainer):
-    answer = as_maintainer.post(f"/groups/{lent.id}/members", json={"user_id": newcomer.id, "access_level": 50})
+    response = as_maintainer.post(f"/groups/{lent.id}/members", json={"user_id": newcomer.id, "access_level": 50})
 
-    assert answer.status_code == 201
+    assert response.status_code == 201
 
 
 def test_callers_cannot_change_members_with_a_higher_role(project, people, as_maintainer):
@@ -440,9 +442,9 @@ def test_callers_cannot_change_members_with_a_higher_role(project, people, as_ma
     db.session.commit()
     member = f"/projects/{project.id}/members/{above.id}"
 
-    answers = [as_maintainer.put(member, json={"access_level": 30}), as_maintainer.delete(member)]
+    responses = [as_maintainer.put(member, json={"access_level": 30}), as_maintainer.delete(member)]
 
-    assert [(answer.status_code, answer.json) for answer in answers] == [(403, FORBIDDEN)] * 2
+    assert [(response.status_code, response.json) for response in responses] == [(403, FORBIDDEN)] * 2
 
 
 def test_a_member_is_changed(project, people, as_maintainer):
@@ -453,8 +455,8 @@ def test_a_member_is_changed(project, people, as_maintainer):
     cleared = as_maintainer.put(member, json={"access_level": 30, "expires_at": None})
 
     shown = [
-        (answer.status_code, answer.json["access_level"], answer.json["expires_at"])
-        for answer in (first, kept, cleared)
+        (response.status_code, response.json["access_level"], response.json["expires_at"])
+        for response in (first, kept, cleared)
     ]
     assert shown == [(200, 20, TOMORROW.isoformat()), (200, 30, TOMORROW.isoformat()), (200, 30, None)]
 
@@ -468,16 +470,16 @@ def test_a_member_is_changed(project, people, as_maintainer):
     ],
 )
 def test_invalid_changes_of_a_member_are_refused(fields, body, project, people, as_maintainer):
-    answer = as_maintainer.put(f"/projects/{project.id}/members/{people[DEV].id}", json=fields)
+    response = as_maintainer.put(f"/projects/{project.id}/members/{people[DEV].id}", json=fields)
 
-    assert (answer.status_code, answer.json) == (400, body)
+    assert (response.status_code, response.json) == (400, body)
 
 
 @pytest.mark.parametrize(("person", "status"), [(GUS, 204), (DEV, 204), (SAM, 404)])
 def test_members_may_leave_a_project(person, status, project, people, as_):
-    answer = as_(person).delete(f"/projects/{project.id}/members/{people[person].id}")
+    response = as_(person).delete(f"/projects/{project.id}/members/{people[person].id}")
 
-    assert (answer.status_code, answer.data) == (204, b"") or (answer.status_code, status) == (404, 404)
+    assert (response.status_code, response.data) == (204, b"") or (response.status_code, status) == (404, 404)
     assert as_(person).get(f"/projects/{project.id}").status_code == 404
 
 
@@ -485,13 +487,13 @@ def test_members_may_leave_a_project(person, status, project, people, as_):
 def test_the_last_owner_cannot_leave_or_be_demoted(group, people, as_, as_admin):
     member = f"/groups/{group.id}/members/{people[OLIVE].id}"
 
-    answers = [
+    responses = [
         client.open(*what)
         for client in (as_(OLIVE), as_admin)
         for what in (("DELETE", member), ("PUT", f"{member}?access_level=40"))
     ]
 
-    assert [(answer.status_code, answer.json) for answer in answers] == [(403, FORBIDDEN)] * 4
+    assert [(response.status_code, response.json) for response in responses] == [(403, FORBIDDEN)] * 4
     assert levels(as_admin.get(f"/groups/{group.id}/members")) == {OLIVE: 50}
 
 
@@ -523,9 +525,9 @@ def test_the_only_owner_of_a_subgroup_may_leave_it(group, people, as_):
 def test_a_removal_with_an_old_if_unmodified_since_is_412(moment, project, people, as_maintainer):
     member = f"/projects/{project.id}/members/{people[DEV].id}"
 
-    answer = as_maintainer.delete(member, headers={"If-Unmodified-Since": moment})
+    response = as_maintainer.delete(member, headers={"If-Unmodified-Since": moment})
 
-    assert (answer.status_code, answer.json) == (412, {"message": "412 Precondition Failed"})
+    assert (response.status_code, response.json) == (412, {"message": "412 Precondition Failed"})
     assert as_maintainer.get(member).status_code == 200
 
 
@@ -533,9 +535,9 @@ def test_a_removal_with_an_old_if_unmodified_since_is_412(moment, project, peopl
 def test_a_removal_with_a_current_if_unmodified_since_succeeds(moment, project, people, as_maintainer):
     member = f"/projects/{project.id}/members/{people[DEV].id}"
 
-    answer = as_maintainer.delete(member, headers={"If-Unmodified-Since": moment})
+    response = as_maintainer.delete(member, headers={"If-Unmodified-Since": moment})
 
-    assert (answer.status_code, answer.data, answer.content_type) == (204, b"", None)
+    assert (response.status_code, response.data, response.content_type) == (204, b"", None)
     again = as_maintainer.delete(member)
     assert (again.status_code, again.json) == (404, LOOK_UP_FAILED)
 
@@ -599,18 +601,18 @@ def test_expired_memberships_are_not_listed(expired, project, group, client_of, 
 
 
 def test_a_user_with_an_expired_membership_can_be_added_again(expired, project, as_maintainer):
-    answer = as_maintainer.post(f"/projects/{project.id}/members", json={"user_id": expired.id, "access_level": 20})
+    response = as_maintainer.post(f"/projects/{project.id}/members", json={"user_id": expired.id, "access_level": 20})
 
-    assert (answer.status_code, answer.json["access_level"], answer.json["expires_at"]) == (201, 20, None)
+    assert (response.status_code, response.json["access_level"], response.json["expires_at"]) == (201, 20, None)
     assert recorded(project) == [("EXPIRED", "newcomer", None), ("JOINED", "newcomer", None)]
 
 
 def test_an_expired_inherited_membership_does_not_limit_the_level(expired, group, as_):
     team = make_group("team", group)
 
-    answer = as_(OLIVE).post(f"/groups/{team.id}/members", json={"user_id": expired.id, "access_level": 10})
+    response = as_(OLIVE).post(f"/groups/{team.id}/members", json={"user_id": expired.id, "access_level": 10})
 
-    assert answer.status_code == 201
+    assert response.status_code == 201
 
 
 @pytest.mark.both_databases
@@ -624,9 +626,9 @@ def test_only_one_of_several_concurrent_requests_adds_the_member(app, project, n
             return as_maintainer.post(f"/projects/{project.id}/members", json=fields)
 
     with ThreadPoolExecutor(6) as pool:
-        answers = list(pool.map(add, range(6)))
+        responses = list(pool.map(add, range(6)))
 
-    assert sorted(answer.status_code for answer in answers) == [201] + [409] * 5
+    assert sorted(response.status_code for response in responses) == [201] + [409] * 5
     assert recorded(project) == [("JOINED", "newcomer", None)]
 
 
@@ -682,15 +684,15 @@ def test_invalid_shares_are_refused(kind, fields, status, body, project, group, 
     place = group if kind == "groups" else project
     sent = {"group_id": friends.id, "group_access": 20} | fields if fields else {}
 
-    answer = as_(OLIVE).post(f"/{kind}/{place.id}/share", json=sent)
+    response = as_(OLIVE).post(f"/{kind}/{place.id}/share", json=sent)
 
-    assert (answer.status_code, answer.json) == (status, body)
+    assert (response.status_code, response.json) == (status, body)
 
 
 @pytest.mark.parametrize("kind", ["groups", "projects"])
 def test_sharing_with_a_hidden_group_is_refused(kind, project, group, as_):
     place = group if kind == "groups" else project
 
-    answer = as_(OLIVE).post(f"/{kind}/{place.id}/share", json={"group_id": make_group().id, "group_access": 20})
+    response = as_(OLIVE).post(f"/{kind}/{place.id}/share", json={"group_id": make_group().id, "group_access": 20})
 
-    assert (answer.status_code, answer.json) == (404, {"message": "404 Group Not Found"})
+    assert (response.status_code, response.json) == (404, {"message": "404 Group Not Found"})

@@ -1,4 +1,4 @@
-"""Merge requests, as people read them."""
+"""Pages of merge requests."""
 
 from __future__ import annotations
 

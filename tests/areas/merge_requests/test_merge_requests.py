@@ -1,4 +1,4 @@
-"""Merge requests that archives brought, through HTTP, in the forms of the real product."""
+"""Imported merge requests through HTTP."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ DAY = dt.timedelta(days=1)
 
 @pytest.fixture(autouse=True)
 def _own_contexts(monkeypatch):
-    # a request inside the context of a test would find what the one before it left in ``g``
+    # a request in the context of the test would see the ``g`` of the previous one
     send = FlaskClient.open
     monkeypatch.setattr(FlaskClient, "open", lambda *args, **options: contextvars.Context().run(send, *args, **options))
 
@@ -65,7 +65,7 @@ def make_milestone(project, title="1.0", iid=1):
     return milestone
 
 
-# What is shown
+# Keys
 
 
 def test_a_merge_request_has_the_documented_keys(people, project, as_):
@@ -197,7 +197,7 @@ def test_lists_do_not_load_columns_of_the_single_view(project, as_, count_querie
     assert not [statement for statement in queries if "merge_requests.extra" in statement]
 
 
-# Who sees what
+# Visibility
 
 
 @pytest.mark.parametrize("more", [(), (1,), (1, "notes"), None])
@@ -225,14 +225,14 @@ def test_roles_that_read_merge_requests(visibility, level, statuses, more, proje
 def test_external_users_read_those_of_public_and_their_own_projects(project, client_of):
     external = make_user(external=True)
     change(project, visibility=Visibility.INTERNAL)
-    answers = [client_of(external).get(of(project)).status_code]
+    responses = [client_of(external).get(of(project)).status_code]
     change(project, visibility=Visibility.PUBLIC)
-    answers.append(client_of(external).get(of(project)).status_code)
+    responses.append(client_of(external).get(of(project)).status_code)
     change(project, visibility=Visibility.PRIVATE)
     add_member(project, external, 20)
-    answers.append(client_of(external).get(of(project)).status_code)
+    responses.append(client_of(external).get(of(project)).status_code)
 
-    assert answers == [404, 200, 200]
+    assert responses == [404, 200, 200]
 
 
 @pytest.mark.parametrize("person", [OLIVE, ADA])
@@ -251,9 +251,9 @@ def test_rows_of_an_unfinished_import_are_hidden(person, project, as_):
 def test_a_missing_merge_request_is_not_found(project, as_):
     make_merge_request(make_project())
 
-    answers = [as_(RITA).get(of(project, number)) for number in (1, 99, 10**30, "1/notes")]
+    responses = [as_(RITA).get(of(project, number)) for number in (1, 99, 10**30, "1/notes")]
 
-    assert [(answer.status_code, answer.json) for answer in answers] == [(404, MISSING)] * 4
+    assert [(response.status_code, response.json) for response in responses] == [(404, MISSING)] * 4
     assert as_(RITA).get(of(project, "x")).json == {"error": "404 Not Found"}
 
 
@@ -291,9 +291,9 @@ def several(people, project):
     return made
 
 
-def named(several, answer):
-    assert answer.status_code == 200, answer.json
-    return " ".join(several[row["id"]] for row in answer.json)
+def named(several, response):
+    assert response.status_code == 200, response.json
+    return " ".join(several[row["id"]] for row in response.json)
 
 
 @pytest.mark.both_databases
@@ -357,28 +357,28 @@ def test_merge_requests_are_filtered_and_ordered(query, expected, several, proje
     ],
 )
 def test_invalid_filters_are_refused(query, error, project, as_):
-    answer = as_(RITA).get(f"{of(project)}?{query}")
+    response = as_(RITA).get(f"{of(project)}?{query}")
 
-    assert (answer.status_code, answer.json) == (400, {"error": error})
+    assert (response.status_code, response.json) == (400, {"error": error})
 
 
 def test_the_merge_requests_of_a_milestone_are_listed(several, project, as_):
     path = f"/projects/{project.id}/milestones"
     first, second = sorted(row["id"] for row in as_(RITA).get(path).json)
 
-    answers = [as_(RITA).get(f"{path}/{number}/merge_requests") for number in (first, second)]
+    responses = [as_(RITA).get(f"{path}/{number}/merge_requests") for number in (first, second)]
 
-    assert [named(several, answer) for answer in answers] == ["both bugs", "done"]
-    assert answers[0].headers["X-Total"] == "2"
+    assert [named(several, response) for response in responses] == ["both bugs", "done"]
+    assert responses[0].headers["X-Total"] == "2"
     assert as_(RITA).get(f"{path}/999/merge_requests").json == {"message": "404 Milestone Not Found"}
 
 
 def test_lists_are_paginated_and_linked_from_the_project(several, project, as_):
     address = as_(RITA).get(f"/projects/{project.id}").json["_links"]["merge_requests"]
 
-    answer = as_(RITA).get(address.partition("/api/v4")[2] + "?per_page=2")
+    response = as_(RITA).get(address.partition("/api/v4")[2] + "?per_page=2")
 
-    assert (len(answer.json), answer.headers["X-Total"], answer.headers["X-Next-Page"]) == (2, "5", "2")
+    assert (len(response.json), response.headers["X-Total"], response.headers["X-Next-Page"]) == (2, "5", "2")
 
 
 # Notes

@@ -24,7 +24,7 @@ UNCHANGED = {"If-Unmodified-Since": "Mon, 01 Jan 1990 00:00:00 GMT"}
 
 @pytest.fixture(autouse=True)
 def _own_contexts(monkeypatch):
-    # a request inside the context of a test would find what the one before it left in ``g``
+    # a request in the context of the test would see the ``g`` of the previous one
     send = FlaskClient.open
     monkeypatch.setattr(FlaskClient, "open", lambda *args, **options: contextvars.Context().run(send, *args, **options))
 
@@ -46,9 +46,9 @@ def create(project, as_):
     """Creates a milestone through the API and answers with it."""
 
     def create_as_dev(title="1.0", **fields):
-        answer = as_(DEV).post(milestones(project), json={"title": title} | fields)
-        assert answer.status_code == 201, answer.json
-        return answer.json
+        response = as_(DEV).post(milestones(project), json={"title": title} | fields)
+        assert response.status_code == 201, response.json
+        return response.json
 
     return create_as_dev
 
@@ -117,13 +117,13 @@ def test_an_archived_project_is_read_only(project, create, as_):
     number = create()["id"]
     as_(OLIVE).post(f"/projects/{project.id}/archive")
 
-    answers = [
+    responses = [
         as_(MAX).post(milestones(project), json={"title": "x"}),
         as_(MAX).put(milestones(project, number), json={"title": "x"}),
         as_(MAX).delete(milestones(project, number)),
     ]
 
-    assert [answer.status_code for answer in answers] == [403] * 3
+    assert [response.status_code for response in responses] == [403] * 3
 
 
 @pytest.mark.parametrize(
@@ -164,12 +164,12 @@ def test_a_title_is_unique_in_its_project(project, people, create, as_):
     number = create("1.0")["id"]
     other = make_project(namespace=people[DEV])
 
-    answers = [
+    responses = [
         as_(DEV).post(milestones(other), json={"title": "1.0"}),
         as_(DEV).put(milestones(project, number), json={"title": "1.0", "description": "x"}),
     ]
 
-    assert [answer.status_code for answer in answers] == [201, 200]
+    assert [response.status_code for response in responses] == [201, 200]
 
 
 UPDATES = [
@@ -191,18 +191,20 @@ def test_an_update_changes_only_the_sent_fields(project, create, as_):
 
     for number, (fields, _) in enumerate(UPDATES):
         before = create(f"1.{number}", description="soon", start_date="2030-01-01", due_date="2030-02-01")
-        answer = client.put(milestones(project, before["id"]), json=fields)
-        assert answer.status_code == 200
-        assert client.get(milestones(project, before["id"])).json == answer.json
-        found.append({key: value for key, value in answer.json.items() if value != before[key] and key != "updated_at"})
+        response = client.put(milestones(project, before["id"]), json=fields)
+        assert response.status_code == 200
+        assert client.get(milestones(project, before["id"])).json == response.json
+        found.append(
+            {key: value for key, value in response.json.items() if value != before[key] and key != "updated_at"}
+        )
 
     assert found == [changed for _, changed in UPDATES]
 
 
 def test_an_unknown_state_event_is_refused(project, create, as_):
-    answer = as_(DEV).put(milestones(project, create()["id"]), json={"state_event": "reopen"})
+    response = as_(DEV).put(milestones(project, create()["id"]), json={"state_event": "reopen"})
 
-    assert (answer.status_code, answer.json) == (400, {"error": "state_event does not have a valid value"})
+    assert (response.status_code, response.json) == (400, {"error": "state_event does not have a valid value"})
 
 
 FILTERS = [
@@ -241,9 +243,9 @@ def test_milestones_are_filtered_and_ordered_by_due_date(project, create, as_):
     ],
 )
 def test_invalid_filters_are_named(query, text, project, as_):
-    answer = as_(DEV).get(f"{milestones(project)}?{query}")
+    response = as_(DEV).get(f"{milestones(project)}?{query}")
 
-    assert (answer.status_code, answer.json) == (400, {"error": text})
+    assert (response.status_code, response.json) == (400, {"error": text})
 
 
 @pytest.mark.parametrize(("days", "expired"), [(-1, True), (0, False), (1, False), (None, False)])
@@ -260,11 +262,11 @@ def test_a_milestone_has_expired_after_its_due_date(days, expired, project, crea
 def test_unknown_ids_are_not_found(number, body, project, as_):
     client = as_(DEV)
 
-    answers = [
+    responses = [
         client.open(method, milestones(project, number), json={"title": "x"}) for method in ("GET", "PUT", "DELETE")
     ]
 
-    assert [(answer.status_code, answer.json) for answer in answers] == [(404, body)] * 3
+    assert [(response.status_code, response.json) for response in responses] == [(404, body)] * 3
 
 
 def test_a_milestone_of_another_project_is_not_found(project, people, create, as_):
@@ -278,9 +280,9 @@ def test_a_deleted_milestone_keeps_its_issues(project, create, as_):
     number = create()["id"]
     as_(DEV).post(f"/projects/{project.id}/issues", json={"title": "x", "milestone_id": number})
 
-    answer = as_(DEV).delete(milestones(project, number))
+    response = as_(DEV).delete(milestones(project, number))
 
-    assert (answer.status_code, answer.data) == (204, b"")
+    assert (response.status_code, response.data) == (204, b"")
     assert as_(DEV).get(milestones(project, number)).json == MISSING
     assert as_(DEV).get(f"/projects/{project.id}/issues/1").json["milestone"] is None
 
@@ -288,9 +290,9 @@ def test_a_deleted_milestone_keeps_its_issues(project, create, as_):
 def test_a_delete_with_an_old_if_unmodified_since_is_412(project, create, as_):
     number = create()["id"]
 
-    answer = as_(DEV).delete(milestones(project, number), headers=UNCHANGED)
+    response = as_(DEV).delete(milestones(project, number), headers=UNCHANGED)
 
-    assert answer.status_code == 412
+    assert response.status_code == 412
     assert as_(DEV).get(milestones(project, number)).status_code == 200
 
 
@@ -305,9 +307,9 @@ def test_the_list_takes_a_constant_number_of_statements(project, create, as_, co
     for number in range(1, 10):
         create(str(number))
     with count_queries() as ten:
-        answer = client.get(milestones(project))
+        response = client.get(milestones(project))
 
-    assert (len(answer.json), len(ten)) == (10, len(one))
+    assert (len(response.json), len(ten)) == (10, len(one))
 
 
 @pytest.fixture
@@ -330,17 +332,19 @@ def at_once(app, as_):
 
 @pytest.mark.both_databases
 def test_concurrent_creations_get_distinct_numbers(project, at_once):
-    answers = at_once("POST", milestones(project), [{"title": str(number)} for number in range(20)])
+    responses = at_once("POST", milestones(project), [{"title": str(number)} for number in range(20)])
 
-    assert sorted(answer.json["iid"] for answer in answers) == list(range(1, 21))
+    assert sorted(response.json["iid"] for response in responses) == list(range(1, 21))
 
 
 @pytest.mark.both_databases
 def test_only_one_of_several_concurrent_titles_is_created(project, at_once):
-    answers = at_once("POST", milestones(project), [{"title": "1.0"}] * 20)
+    responses = at_once("POST", milestones(project), [{"title": "1.0"}] * 20)
 
-    assert sorted(answer.status_code for answer in answers) == [201] + [400] * 19
-    assert [answer.json for answer in answers if answer.status_code == 400] == [{"message": {"title": [TAKEN]}}] * 19
+    assert sorted(response.status_code for response in responses) == [201] + [400] * 19
+    assert [response.json for response in responses if response.status_code == 400] == [
+        {"message": {"title": [TAKEN]}}
+    ] * 19
 
 
 @pytest.mark.both_databases

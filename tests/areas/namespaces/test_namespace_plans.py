@@ -22,9 +22,9 @@ NO_PLAN = {"plan": "default", "trial_ends_on": None, "trial": False}
 
 
 def show(client, group):
-    answer = client.get(f"/namespaces/{group.id}")
-    assert answer.status_code == 200, answer.json
-    return answer.json
+    response = client.get(f"/namespaces/{group.id}")
+    assert response.status_code == 200, response.json
+    return response.json
 
 
 def plan_of(client, group):
@@ -42,8 +42,8 @@ def run(app, monkeypatch):
     monkeypatch.setattr(accounts, "create_app", lambda: app)
 
     def call(*words):
-        answer = contextvars.Context().run(CliRunner().invoke, main.main, ["namespace", "set-plan", *words])
-        return answer.exit_code, answer.output
+        response = contextvars.Context().run(CliRunner().invoke, main.main, ["namespace", "set-plan", *words])
+        return response.exit_code, response.output
 
     return call
 
@@ -101,9 +101,9 @@ def test_the_command_explains_its_errors(words, status, said, run, group, as_):
 def test_administrators_set_a_plan_through_the_group(group, as_admin, as_):
     sent = {"plan": "premium", "trial": True, "trial_ends_on": "2031-02-03"}
 
-    answer = as_admin.put(f"/groups/{group.id}", json=sent)
+    response = as_admin.put(f"/groups/{group.id}", json=sent)
 
-    assert answer.status_code == 200
+    assert response.status_code == 200
     assert plan_of(as_(OLIVE), group) == sent
 
 
@@ -118,9 +118,9 @@ def test_other_changes_of_a_group_keep_its_plan(group, as_admin, as_):
     sent = {"plan": "premium", "trial": True, "trial_ends_on": "2031-02-03"}
     as_admin.put(f"/groups/{group.id}", json=sent)
 
-    answer = as_(OLIVE).put(f"/groups/{group.id}", json={"description": "new"})
+    response = as_(OLIVE).put(f"/groups/{group.id}", json={"description": "new"})
 
-    assert answer.status_code == 200
+    assert response.status_code == 200
     assert plan_of(as_(OLIVE), group) == sent
 
 
@@ -128,11 +128,11 @@ def test_administrators_remove_a_plan_with_its_seats(group, as_admin):
     as_admin.put(f"/groups/{group.id}", json={"plan": "premium"})
     namespace_jobs.refresh_seats()
 
-    answer = as_admin.put(f"/groups/{group.id}", json={"plan": None})
+    response = as_admin.put(f"/groups/{group.id}", json={"plan": None})
     gone = show(as_admin, group)
     as_admin.put(f"/groups/{group.id}", json={"plan": "premium"})
 
-    assert (answer.status_code, gone["plan"], SEATS & set(gone)) == (200, "default", set())
+    assert (response.status_code, gone["plan"], SEATS & set(gone)) == (200, "default", set())
     assert seats_of(as_admin, group) == (0, 0)
 
 
@@ -149,16 +149,16 @@ def test_only_administrators_set_a_plan(person, fields, group, people, as_admin,
     made = as_(person).post("/groups", json={"name": "Rich", "path": "rich"} | fields)
 
     forbidden = (403, {"message": "403 Forbidden"})
-    assert [(answer.status_code, answer.json) for answer in (changed, made)] == [forbidden] * 2
+    assert [(response.status_code, response.json) for response in (changed, made)] == [forbidden] * 2
     assert (plan_of(as_admin, group), reload(group).name) == (NO_PLAN, "Acme")
     assert as_admin.get("/namespaces/rich").status_code == 404
 
 
 @pytest.mark.parametrize("plan", ["platinum", "", "GOLD"])
 def test_unknown_plans_are_refused(plan, group, as_admin):
-    answer = as_admin.put(f"/groups/{group.id}", json={"plan": plan})
+    response = as_admin.put(f"/groups/{group.id}", json={"plan": plan})
 
-    assert (answer.status_code, answer.json) == (400, {"error": "plan does not have a valid value"})
+    assert (response.status_code, response.json) == (400, {"error": "plan does not have a valid value"})
     assert plan_of(as_admin, group) == NO_PLAN
 
 

@@ -44,15 +44,15 @@ FREE = '{"exists":false,"suggests":[]}'
 EVERY_ADDRESS = ["/namespaces", "/namespaces/{}", "/namespaces/acme", "/namespaces/acme/exists", "/namespaces/0"]
 
 
-def paths(answer):
-    assert answer.status_code == 200, answer.json
-    return [namespace["full_path"] for namespace in answer.json]
+def paths(response):
+    assert response.status_code == 200, response.json
+    return [namespace["full_path"] for namespace in response.json]
 
 
 def show(client, namespace):
-    answer = client.get(f"/namespaces/{namespace.id}")
-    assert answer.status_code == 200, answer.json
-    return answer.json
+    response = client.get(f"/namespaces/{namespace.id}")
+    assert response.status_code == 200, response.json
+    return response.json
 
 
 @pytest.fixture
@@ -70,14 +70,14 @@ def landscape(people, group):
     return made
 
 
-# Who may ask
+# Permissions
 
 
 @pytest.mark.parametrize("address", [*EVERY_ADDRESS, "/namespaces?page=a", "/namespaces/acme/exists?parent_id=a"])
 def test_anonymous_callers_get_401_before_other_errors(address, landscape, as_):
-    answer = as_(NOBODY).get(address.format(landscape["acme"].id))
+    response = as_(NOBODY).get(address.format(landscape["acme"].id))
 
-    assert (answer.status_code, answer.json) == (401, UNAUTHORIZED)
+    assert (response.status_code, response.json) == (401, UNAUTHORIZED)
 
 
 @pytest.mark.parametrize("address", EVERY_ADDRESS)
@@ -102,17 +102,17 @@ def test_blocked_users_are_refused(landscape, people, client_of):
     reload(people[OLIVE]).state = BLOCKED
     db.session.commit()
 
-    answers = [client.get(address.format(landscape["acme"].id)) for address in EVERY_ADDRESS]
+    responses = [client.get(address.format(landscape["acme"].id)) for address in EVERY_ADDRESS]
 
-    assert {answer.json["message"] for answer in answers} == {"403 Forbidden - Your account has been blocked."}
+    assert {response.json["message"] for response in responses} == {"403 Forbidden - Your account has been blocked."}
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 @pytest.mark.parametrize("address", ["/namespaces", "/namespaces/acme", "/namespaces/acme/exists"])
 def test_namespaces_have_no_write_routes(address, method, landscape, as_):
-    answers = [as_(person).open(method, address) for person in (OLIVE, NOBODY)]
+    responses = [as_(person).open(method, address) for person in (OLIVE, NOBODY)]
 
-    assert [(answer.status_code, answer.json) for answer in answers] == [
+    assert [(response.status_code, response.json) for response in responses] == [
         (405, {"error": "405 Not Allowed"}),
         (401, UNAUTHORIZED),
     ]
@@ -140,9 +140,9 @@ def test_namespaces_are_listed_by_role(person, listed, landscape, as_):
 def test_a_user_without_groups_gets_their_own_namespace(people, as_stranger):
     mine = namespace_of(people[SAM])
 
-    answer = as_stranger.get("/namespaces")
+    response = as_stranger.get("/namespaces")
 
-    assert answer.json == [
+    assert response.json == [
         {
             "id": mine.id,
             "name": "Sam",
@@ -239,12 +239,12 @@ def test_a_group_marked_for_deletion_is_not_listed(landscape, as_, as_admin):
 
 @pytest.mark.both_databases
 def test_the_list_is_paginated(landscape, as_admin):
-    answer = as_admin.get("/namespaces?per_page=5&page=2&search=")
+    response = as_admin.get("/namespaces?per_page=5&page=2&search=")
 
-    shown = {name: answer.headers[f"X-{name}"] for name in ("Total", "Total-Pages", "Page", "Next-Page", "Prev-Page")}
-    assert paths(answer) == ["gus", "sam", "acme", "acme/tools", "acme/tools/deep"]
+    shown = {name: response.headers[f"X-{name}"] for name in ("Total", "Total-Pages", "Page", "Next-Page", "Prev-Page")}
+    assert paths(response) == ["gus", "sam", "acme", "acme/tools", "acme/tools/deep"]
     assert shown == {"Total": "13", "Total-Pages": "3", "Page": "2", "Next-Page": "3", "Prev-Page": "1"}
-    assert 'page=3&per_page=5&search=&top_level_only=false>; rel="next"' in answer.headers["Link"]
+    assert 'page=3&per_page=5&search=&top_level_only=false>; rel="next"' in response.headers["Link"]
 
 
 @pytest.mark.parametrize(
@@ -257,9 +257,9 @@ def test_the_list_is_paginated(landscape, as_admin):
     ],
 )
 def test_invalid_filters_are_refused(query, error, as_):
-    answer = as_(SAM).get(f"/namespaces?{query}")
+    response = as_(SAM).get(f"/namespaces?{query}")
 
-    assert (answer.status_code, answer.json) == (400, {"error": error})
+    assert (response.status_code, response.json) == (400, {"error": error})
 
 
 @pytest.mark.parametrize(
@@ -406,9 +406,11 @@ def test_namespaces_are_shown_by_role(person, shown, landscape, people, as_):
     by_id = {path: client.get(f"/namespaces/{number}") for number, path in full_paths.items()}
     by_path = {path: client.get(f"/namespaces/{path.replace('/', '%2F').upper()}") for path in full_paths.values()}
 
-    for answers in (by_id, by_path):
-        assert {path for path, answer in answers.items() if answer.status_code == 200} == shown
-        assert [answer.json for path, answer in answers.items() if path not in shown] == [MISSING] * (13 - len(shown))
+    for responses in (by_id, by_path):
+        assert {path for path, response in responses.items() if response.status_code == 200} == shown
+        assert [response.json for path, response in responses.items() if path not in shown] == [MISSING] * (
+            13 - len(shown)
+        )
     assert {path: by_path[path].json for path in shown} == {path: by_id[path].json for path in shown}
 
 
@@ -422,15 +424,15 @@ def test_members_of_a_project_are_not_shown_its_group(landscape, people, as_stra
     "place", ["0", "-5", "4711", "9" * 30, "nothing", "acme%2Fnothing", "acme%2Ftools%2F", "%20", "größe"]
 )
 def test_unknown_ids_are_not_found(place, landscape, as_admin):
-    answer = as_admin.get(f"/namespaces/{place}")
+    response = as_admin.get(f"/namespaces/{place}")
 
-    assert (answer.status_code, answer.json) == (404, MISSING)
+    assert (response.status_code, response.json) == (404, MISSING)
 
 
 def test_an_unencoded_slash_is_an_unknown_route(landscape, as_admin):
-    answer = as_admin.get("/namespaces/acme/tools")
+    response = as_admin.get("/namespaces/acme/tools")
 
-    assert (answer.status_code, answer.json) == (404, {"error": "404 Not Found"})
+    assert (response.status_code, response.json) == (404, {"error": "404 Not Found"})
 
 
 def test_digits_are_an_id_and_dots_are_part_of_a_path(people, as_admin):
@@ -443,9 +445,9 @@ def test_digits_are_an_id_and_dots_are_part_of_a_path(people, as_admin):
 
 
 def test_parameters_are_validated_before_the_namespace(as_):
-    answer = as_(SAM).get("/namespaces/0?requested_hosted_plan[a]=b")
+    response = as_(SAM).get("/namespaces/0?requested_hosted_plan[a]=b")
 
-    assert (answer.status_code, answer.json) == (400, {"error": "requested_hosted_plan is invalid"})
+    assert (response.status_code, response.json) == (400, {"error": "requested_hosted_plan is invalid"})
 
 
 # Existence
@@ -491,17 +493,17 @@ def test_existence_and_suggestions_of_paths(people, as_stranger):
     make_group("deep", make_group("sub", a))
     ids = {"a": a.id, "b": b.id, "sam": namespace_of(people[SAM]).id}
 
-    answers = [as_stranger.get(f"/namespaces{call.format(**ids)}") for call, _ in EXISTENCES]
+    responses = [as_stranger.get(f"/namespaces{call.format(**ids)}") for call, _ in EXISTENCES]
 
-    assert {answer.status_code for answer in answers} == {200}
-    assert [(call, answer.text) for (call, _), answer in zip(EXISTENCES, answers, strict=True)] == [*EXISTENCES]
+    assert {response.status_code for response in responses} == {200}
+    assert [(call, response.text) for (call, _), response in zip(EXISTENCES, responses, strict=True)] == [*EXISTENCES]
 
 
 @pytest.mark.parametrize("parent_id", ["a", "1.5", "0x1", "1e3", "9" * 25])
 def test_a_parent_id_must_be_a_number(parent_id, as_stranger):
-    answer = as_stranger.get("/namespaces/sam/exists", query_string={"parent_id": parent_id})
+    response = as_stranger.get("/namespaces/sam/exists", query_string={"parent_id": parent_id})
 
-    assert (answer.status_code, answer.json) == (400, {"error": "parent_id is invalid"})
+    assert (response.status_code, response.json) == (400, {"error": "parent_id is invalid"})
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,9 @@ def owner(visit):
 
 
 def test_an_owner_changes_name_description_and_topics(owner, project):
-    answer = owner.send(f"{HERE}/details", **DETAILS)
+    response = owner.send(f"{HERE}/details", **DETAILS)
 
-    assert (answer.status_code, answer.headers["Location"]) == (302, f"{HERE}#details")
+    assert (response.status_code, response.headers["Location"]) == (302, f"{HERE}#details")
     changed = reload(project)
     assert (changed.name, changed.description, changed.tag_list) == ("Market", "All goods", ["python", "web"])
     assert "The project was changed." in owner.get(HERE).text
@@ -30,18 +30,18 @@ def test_an_owner_changes_name_description_and_topics(owner, project):
 def test_a_maintainer_changes_everything_except_name_and_visibility(visit, project):
     name = project.name
 
-    answer = visit(MAX).send(f"{HERE}/details", **DETAILS | {"visibility": "public"})
+    response = visit(MAX).send(f"{HERE}/details", **DETAILS | {"visibility": "public"})
 
-    assert answer.status_code == 302
+    assert response.status_code == 302
     changed = reload(project)
     assert (changed.name, changed.visibility, changed.description) == (name, 0, "All goods")
 
 
 def test_a_refused_change_shows_the_error_at_its_field(owner, project):
-    answer = owner.send(f"{HERE}/details", **DETAILS | {"name": " "})
+    response = owner.send(f"{HERE}/details", **DETAILS | {"name": " "})
 
-    assert answer.status_code == 422
-    assert "Project name can&#39;t be blank" in answer.text
+    assert response.status_code == 422
+    assert "Project name can&#39;t be blank" in response.text
     assert reload(project).description != "All goods"
 
 
@@ -57,9 +57,9 @@ def test_ci_cd_is_enabled_and_disabled(owner, project, as_maintainer):
 
 
 def test_the_path_is_changed(owner, project):
-    answer = owner.send(f"{HERE}/path", path="market")
+    response = owner.send(f"{HERE}/path", path="market")
 
-    assert answer.headers["Location"] == "/acme/market/-/settings/general#path"
+    assert response.headers["Location"] == "/acme/market/-/settings/general#path"
     assert reload(project).full_path == "acme/market"
     assert "has already been taken" not in owner.get("/acme/market/-/settings/general").text
 
@@ -68,9 +68,9 @@ def test_a_project_is_transferred_to_a_group_and_back(visit, project):
     other = sample_data.make_group("other")
     ada = visit(ADA)
 
-    answer = ada.send(f"{HERE}/transfer", namespace=str(other.id))
+    response = ada.send(f"{HERE}/transfer", namespace=str(other.id))
 
-    assert answer.headers["Location"] == "/other/shop/-/settings/general"
+    assert response.headers["Location"] == "/other/shop/-/settings/general"
     assert reload(project).full_path == "other/shop"
     assert (ada.get("/acme/shop").status_code, ada.get("/other/shop").status_code) == (404, 200)
 
@@ -80,16 +80,16 @@ def test_a_transfer_needs_a_free_name_and_an_allowed_namespace(owner, visit, pro
     sample_data.make_project("shop", other)
 
     assert owner.send(f"{HERE}/transfer", namespace=str(other.id)).status_code == 422
-    answer = visit(ADA).send(f"{HERE}/transfer", namespace=str(other.id))
-    assert answer.status_code == 422
-    assert "has already been taken" in answer.text
+    response = visit(ADA).send(f"{HERE}/transfer", namespace=str(other.id))
+    assert response.status_code == 422
+    assert "has already been taken" in response.text
     assert reload(project).full_path == "acme/shop"
 
 
 def test_a_project_moves_to_the_personal_namespace_of_its_owner(owner, people, project):
-    answer = owner.send(f"{HERE}/transfer", namespace=str(people[OLIVE].namespace_id))
+    response = owner.send(f"{HERE}/transfer", namespace=str(people[OLIVE].namespace_id))
 
-    assert answer.headers["Location"] == "/olive/shop/-/settings/general"
+    assert response.headers["Location"] == "/olive/shop/-/settings/general"
     assert owner.get("/olive/shop").status_code == 200
 
 
@@ -106,9 +106,9 @@ def test_a_deletion_needs_the_full_path(owner, project):
     assert (refused.status_code, "Full path has to be acme/shop" in refused.text) == (422, True)
     assert owner.get("/acme/shop").status_code == 200
 
-    answer = owner.send(f"{HERE}/delete", typed_path="acme/shop")
+    response = owner.send(f"{HERE}/delete", typed_path="acme/shop")
 
-    assert (answer.status_code, answer.headers["Location"]) == (302, "/")
+    assert (response.status_code, response.headers["Location"]) == (302, "/")
     assert owner.get("/acme/shop").status_code == 404
 
 

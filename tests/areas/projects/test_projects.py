@@ -75,8 +75,8 @@ TOO_LONG = "is too long (maximum is 255 characters)"
 LAST_YEAR = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
 
 
-def paths(answer):
-    return [project["path"] for project in answer.json]
+def paths(response):
+    return [project["path"] for project in response.json]
 
 
 def failed(**messages):
@@ -85,7 +85,7 @@ def failed(**messages):
 
 @pytest.fixture
 def staffed(people, group):
-    """The private group ``acme`` in which everybody but the stranger has their role."""
+    """The private group ``acme`` in which every user except sam has a role."""
     for name, role in ROLES.items():
         if name != OLIVE:
             add_member(group, people[name], role)
@@ -137,14 +137,14 @@ def test_permissions_of_projects_by_role(method, path, json, statuses, project, 
         for name in (*PEOPLE, NOBODY)
     }
 
-    answers = [
+    responses = [
         as_(name).open(method, path.format(**ids), json=sent[name], headers=UNCHANGED if method == "DELETE" else {})
         for name in (*PEOPLE, NOBODY)
     ]
 
-    assert " ".join(str(answer.status_code) for answer in answers) == statuses
-    known = [answer for answer in answers if answer.status_code in REFUSED and path == "/projects/{project}"]
-    assert all(answer.json == REFUSED[answer.status_code] for answer in known)
+    assert " ".join(str(response.status_code) for response in responses) == statuses
+    known = [response for response in responses if response.status_code in REFUSED and path == "/projects/{project}"]
+    assert all(response.json == REFUSED[response.status_code] for response in known)
 
 
 def test_a_project_is_transferred_by_id_or_path(project, as_admin):
@@ -166,25 +166,25 @@ def test_visibility_of_projects_for_non_members(visibility, statuses, as_, peopl
     made = make_project("shown", make_group(visibility="public"), visibility=visibility)
     clients = [as_(SAM), client_of(make_user("outsider", external=True)), as_(NOBODY)]
 
-    answers = [client.get(f"/projects/{made.id}") for client in clients]
+    responses = [client.get(f"/projects/{made.id}") for client in clients]
 
     written = as_(NOBODY).put(f"/projects/{made.id}", json={"description": "x"})
-    assert " ".join(str(answer.status_code) for answer in (*answers, written)) == statuses
+    assert " ".join(str(response.status_code) for response in (*responses, written)) == statuses
     listed = [paths(client.get("/projects")) == ["shown"] for client in clients]
-    assert listed == [answer.status_code == 200 for answer in answers]
+    assert listed == [response.status_code == 200 for response in responses]
 
 
 def test_changing_a_visible_project_without_permission_is_403(people, as_stranger):
     made = make_project(visibility="internal", namespace=make_group(visibility="public"))
     path = f"/projects/{made.id}"
 
-    answers = [
+    responses = [
         as_stranger.put(path, json={"description": "x"}),
         as_stranger.delete(path),
         as_stranger.post(f"{path}/archive"),
     ]
 
-    assert [(answer.status_code, answer.json) for answer in answers] == [(403, REFUSED[403])] * 3
+    assert [(response.status_code, response.json) for response in responses] == [(403, REFUSED[403])] * 3
 
 
 @pytest.mark.parametrize(
@@ -194,23 +194,23 @@ def test_a_project_is_found_by_its_encoded_path(path, project, group, as_admin):
     make_project("with.dot", group)
     make_project("tool", make_group("v1.0", group))
 
-    answer = as_admin.get(f"/projects/{path}")
+    response = as_admin.get(f"/projects/{path}")
 
     wanted = path.lower().replace("%2f", "/").replace("%2e", ".").rstrip("/")
-    assert (answer.status_code, answer.json["path_with_namespace"]) == (200, wanted)
+    assert (response.status_code, response.json["path_with_namespace"]) == (200, wanted)
 
 
 @pytest.mark.parametrize("path", ["shop", "acme", "acme%2F", "-5", "acme%2Fshop%2F", "acme%252Fshop", "%F0%9F%A6%8A"])
 def test_an_unknown_project_is_not_found(path, project, as_admin):
-    answer = as_admin.get(f"/projects/{path}")
+    response = as_admin.get(f"/projects/{path}")
 
-    assert (answer.status_code, answer.json) == (404, REFUSED[404])
+    assert (response.status_code, response.json) == (404, REFUSED[404])
 
 
 def test_an_unencoded_slash_is_an_unknown_route(project, as_admin):
-    answer = as_admin.get("/projects/acme/shop")
+    response = as_admin.get("/projects/acme/shop")
 
-    assert (answer.status_code, answer.json) == (404, {"error": "404 Not Found"})
+    assert (response.status_code, response.json) == (404, {"error": "404 Not Found"})
 
 
 @pytest.mark.parametrize(
@@ -244,21 +244,21 @@ def test_a_project_has_the_keys_of_the_callers_role(person, keys, people, as_):
 def test_projects_in_lists_have_the_keys_of_the_callers_role(path, person, query, keys, people, as_):
     made = make_project("shown", make_group(visibility="public"), visibility="public")
 
-    answer = as_(person).get(path.format(made.namespace_id) + query)
+    response = as_(person).get(path.format(made.namespace_id) + query)
 
-    assert [set(found) for found in answer.json] == [keys]
+    assert [set(found) for found in response.json] == [keys]
 
 
 def test_a_project_has_the_documented_keys(people, as_stranger):
-    answer = as_stranger.post("/projects", json={"name": "My Tool", "description": "d"})
+    response = as_stranger.post("/projects", json={"name": "My Tool", "description": "d"})
 
-    stored = db.session.get(Project, answer.json["id"])
+    stored = db.session.get(Project, response.json["id"])
     created = clock.isoformat(stored.created_at)
     own = f"http://localhost/api/v4/projects/{stored.id}"
-    assert answer.status_code == 201
-    assert set(answer.json) == PROJECT | MAINTAINED | {"owner"}
+    assert response.status_code == 201
+    assert set(response.json) == PROJECT | MAINTAINED | {"owner"}
     assert {
-        name: answer.json[name] for name in BASIC | {"_links", "owner", "archived", "creator_id", "empty_repo"}
+        name: response.json[name] for name in BASIC | {"_links", "owner", "archived", "creator_id", "empty_repo"}
     } == {
         "id": stored.id,
         "description": "d",
@@ -329,10 +329,10 @@ def test_permissions_distinguish_direct_and_inherited_roles(direct, above, permi
     if above:
         add_member(top, people[SAM], above)
 
-    answers = [as_stranger.get(f"/projects/{made.id}").json, as_stranger.get("/projects").json[0]]
+    responses = [as_stranger.get(f"/projects/{made.id}").json, as_stranger.get("/projects").json[0]]
 
     wanted = [level and {"access_level": level, "notification_level": 3} for level in permissions]
-    assert [answer["permissions"] for answer in answers] == [
+    assert [response["permissions"] for response in responses] == [
         {"project_access": wanted[0], "group_access": wanted[1]}
     ] * 2
 
@@ -360,9 +360,9 @@ def test_an_expired_membership_gives_no_permission(people, as_stranger):
     ],
 )
 def test_a_project_needs_a_name_or_a_path(fields, name, path, people, as_stranger):
-    answer = as_stranger.post("/projects", json=fields)
+    response = as_stranger.post("/projects", json=fields)
 
-    assert (answer.status_code, answer.json["name"], answer.json["path"]) == (201, name, path)
+    assert (response.status_code, response.json["name"], response.json["path"]) == (201, name, path)
 
 
 @pytest.mark.parametrize(
@@ -378,9 +378,9 @@ def test_a_project_needs_a_name_or_a_path(fields, name, path, people, as_strange
     ],
 )
 def test_invalid_parameters_of_a_new_project_are_refused(fields, text, people, as_stranger):
-    answer = as_stranger.post("/projects", json=fields)
+    response = as_stranger.post("/projects", json=fields)
 
-    assert (answer.status_code, answer.json) == (400, {"error": text})
+    assert (response.status_code, response.json) == (400, {"error": text})
 
 
 @pytest.mark.parametrize(
@@ -413,10 +413,10 @@ def test_invalid_parameters_of_a_new_project_are_refused(fields, text, people, a
 def test_a_new_project_that_breaks_a_rule_is_refused(fields, messages, project, group, as_):
     make_group("tools", group)
 
-    answer = as_(OLIVE).post("/projects", json=fields | {"namespace_id": group.id})
+    response = as_(OLIVE).post("/projects", json=fields | {"namespace_id": group.id})
 
     wanted = {name: text.split("|") for name, text in messages.items() if text}
-    assert (answer.status_code, answer.json) == (400, {"message": wanted | {"limit_reached": []}})
+    assert (response.status_code, response.json) == (400, {"message": wanted | {"limit_reached": []}})
 
 
 def test_names_and_paths_are_unique_per_namespace(project, as_stranger):
@@ -435,9 +435,9 @@ def test_an_unusable_namespace_is_refused(which, people, staffed, as_):
     }
     db.session.commit()
 
-    answer = as_(DEV).post("/projects", json={"name": "x", "namespace_id": places.get(which, staffed.id)})
+    response = as_(DEV).post("/projects", json={"name": "x", "namespace_id": places.get(which, staffed.id)})
 
-    assert (answer.status_code, answer.json) == (400, failed(namespace="is not valid"))
+    assert (response.status_code, response.json) == (400, failed(namespace="is not valid"))
 
 
 def test_administrators_create_projects_in_any_namespace(staffed, as_admin):
@@ -461,18 +461,18 @@ def test_administrators_create_projects_in_any_namespace(staffed, as_admin):
 def test_a_project_cannot_be_more_visible_than_its_group(above, wanted, status, people, as_admin):
     place = make_group("place", visibility=above)
 
-    answer = as_admin.post("/projects", json={"name": "x", "namespace_id": place.id, "visibility": wanted})
+    response = as_admin.post("/projects", json={"name": "x", "namespace_id": place.id, "visibility": wanted})
 
     text = f"{wanted} is not allowed in a {above} group."
-    assert answer.status_code == status
-    assert status == 201 or answer.json == {"message": {"visibility_level": [text]}}
+    assert response.status_code == status
+    assert status == 201 or response.json == {"message": {"visibility_level": [text]}}
 
 
 def test_a_project_cannot_become_more_visible_than_its_group(project, as_):
-    answer = as_(OLIVE).put(f"/projects/{project.id}", json={"visibility": "public"})
+    response = as_(OLIVE).put(f"/projects/{project.id}", json={"visibility": "public"})
 
     text = "public is not allowed in a private group."
-    assert (answer.status_code, answer.json) == (400, {"message": {"visibility_level": [text]}})
+    assert (response.status_code, response.json) == (400, {"message": {"visibility_level": [text]}})
 
 
 def test_a_personal_project_may_have_any_visibility(people, as_stranger):
@@ -530,9 +530,9 @@ def test_the_number_of_personal_projects_has_a_limit(limit, people, group, clien
 
 
 def test_administrators_create_projects_for_other_users(people, as_admin):
-    answer = as_admin.post(f"/projects/user/{people[SAM].id}", json={"name": "Gift"})
+    response = as_admin.post(f"/projects/user/{people[SAM].id}", json={"name": "Gift"})
 
-    assert (answer.status_code, answer.json["path_with_namespace"], answer.json["creator_id"]) == (
+    assert (response.status_code, response.json["path_with_namespace"], response.json["creator_id"]) == (
         201,
         "sam/Gift",
         people[SAM].id,
@@ -589,15 +589,15 @@ def test_every_documented_setting_can_be_set(method, people, as_stranger):
     if method == "PUT":
         path = f"/projects/{as_stranger.post('/projects', json={'name': 'old'}).json['id']}"
 
-    answer = as_stranger.open(method, path, json=fields | {"public_builds": False})
+    response = as_stranger.open(method, path, json=fields | {"public_builds": False})
 
-    assert (answer.status_code, answer.json | fields) == (201 if method == "POST" else 200, answer.json)
-    assert (answer.json["public_jobs"], answer.json["jobs_enabled"], answer.json["topics"]) == (
+    assert (response.status_code, response.json | fields) == (201 if method == "POST" else 200, response.json)
+    assert (response.json["public_jobs"], response.json["jobs_enabled"], response.json["topics"]) == (
         False,
         False,
         ["a", "b"],
     )
-    shown = as_stranger.get(f"/projects/{answer.json['id']}").json
+    shown = as_stranger.get(f"/projects/{response.json['id']}").json
     assert shown | fields == shown
 
 
@@ -617,24 +617,27 @@ def test_enabled_flags_and_access_levels_agree(switch, feature, project, as_main
     off = as_maintainer.put(path, json={f"{switch}_enabled": False}).json
     on = as_maintainer.put(path, json={f"{feature}_access_level": "private"}).json
 
-    shown = [(answer[f"{switch}_enabled"], answer[f"{feature}_access_level"]) for answer in (off, on)]
+    shown = [(response[f"{switch}_enabled"], response[f"{feature}_access_level"]) for response in (off, on)]
     assert shown == [(False, "disabled"), (True, "private")]
 
 
 @pytest.mark.parametrize("name", ["tag_list", "topics"])
 def test_topics_are_set_and_cleared_by_both_parameter_names(name, project, as_maintainer):
-    answers = [as_maintainer.put(f"/projects/{project.id}", json={name: tags}).json for tags in (["a", "b", "a"], [])]
+    responses = [as_maintainer.put(f"/projects/{project.id}", json={name: tags}).json for tags in (["a", "b", "a"], [])]
 
-    assert [(answer["tag_list"], answer["topics"]) for answer in answers] == [(["a", "b"], ["a", "b"]), ([], [])]
+    assert [(response["tag_list"], response["topics"]) for response in responses] == [
+        (["a", "b"], ["a", "b"]),
+        ([], []),
+    ]
 
 
 @pytest.mark.parametrize("fields", [{}, {"unknown": 1}])
 def test_a_change_needs_a_parameter(fields, project, as_maintainer):
-    answer = as_maintainer.put(f"/projects/{project.id}", json=fields)
+    response = as_maintainer.put(f"/projects/{project.id}", json=fields)
 
-    assert answer.status_code == 400
-    assert answer.json["error"].startswith("name, path, description, visibility, ")
-    assert answer.json["error"].endswith(" are missing, at least one parameter must be provided")
+    assert response.status_code == 400
+    assert response.json["error"].startswith("name, path, description, visibility, ")
+    assert response.json["error"].endswith(" are missing, at least one parameter must be provided")
 
 
 @pytest.mark.parametrize(
@@ -655,17 +658,17 @@ def test_a_change_of_a_project_that_breaks_a_rule_changes_nothing(fields, messag
     make_project("other", group)
     make_group("tools", group)
 
-    answer = as_(OLIVE).put(f"/projects/{project.id}", json=fields | {"description": "kept?"})
+    response = as_(OLIVE).put(f"/projects/{project.id}", json=fields | {"description": "kept?"})
 
     stored = reload(project)
-    assert (answer.status_code, answer.json) == (400, {"message": messages})
+    assert (response.status_code, response.json) == (400, {"message": messages})
     assert (stored.path, stored.name, stored.description) == ("shop", "shop", None)
 
 
 def test_a_project_with_a_new_path_is_found_only_there(project, group, as_maintainer):
-    answer = as_maintainer.put(f"/projects/{project.id}", json={"path": "Store"})
+    response = as_maintainer.put(f"/projects/{project.id}", json={"path": "Store"})
 
-    assert (answer.status_code, answer.json["path_with_namespace"]) == (200, "acme/Store")
+    assert (response.status_code, response.json["path_with_namespace"]) == (200, "acme/Store")
     assert as_maintainer.get("/projects/acme%2Fstore").json["id"] == project.id
     assert as_maintainer.get("/projects/acme%2Fshop").status_code == 404
     assert as_maintainer.put(f"/projects/{project.id}", json={"path": "store"}).json["path"] == "store"
@@ -681,15 +684,15 @@ def test_the_old_path_of_a_project_is_free_at_once(project, group, as_):
 def test_a_project_is_archived_and_unarchived(project, as_):
     path = f"/projects/{project.id}"
 
-    answers = [as_(OLIVE).post(f"{path}/{act}") for act in ("archive", "archive", "unarchive", "unarchive")]
+    responses = [as_(OLIVE).post(f"{path}/{act}") for act in ("archive", "archive", "unarchive", "unarchive")]
 
-    assert [(answer.status_code, answer.json["archived"]) for answer in answers] == [
+    assert [(response.status_code, response.json["archived"]) for response in responses] == [
         (201, True),
         (201, True),
         (201, False),
         (201, False),
     ]
-    assert {frozenset(answer.json) for answer in answers} == {frozenset(PROJECT | MAINTAINED)}
+    assert {frozenset(response.json) for response in responses} == {frozenset(PROJECT | MAINTAINED)}
 
 
 @pytest.fixture
@@ -792,9 +795,9 @@ def test_projects_with_equal_times_are_ordered_by_id(people, as_admin):
 def test_invalid_filters_of_projects_are_refused(query, text, group, as_stranger):
     lists = ["/projects", "/users/sam/projects", f"/groups/{group.id}/projects"]
 
-    answers = [as_stranger.get(f"{path}?{query}") for path in lists]
+    responses = [as_stranger.get(f"{path}?{query}") for path in lists]
 
-    assert [(answer.status_code, answer.json) for answer in answers] == [(400, {"error": text})] * 3
+    assert [(response.status_code, response.json) for response in responses] == [(400, {"error": text})] * 3
 
 
 @pytest.mark.parametrize(("sort", "key"), [("asc", "id_after"), ("desc", "id_before")])
@@ -815,10 +818,10 @@ def test_a_list_supports_keyset_pagination(sort, key, people, as_admin):
 
 
 def test_keyset_pagination_needs_the_order_of_ids(people, as_stranger):
-    answer = as_stranger.get("/projects?pagination=keyset")
+    response = as_stranger.get("/projects?pagination=keyset")
 
     text = "Keyset pagination is not yet available for this type of request"
-    assert (answer.status_code, answer.json) == (405, {"error": text})
+    assert (response.status_code, response.json) == (405, {"error": text})
 
 
 @pytest.mark.parametrize(
@@ -842,9 +845,9 @@ def test_personal_projects_of_a_user_are_listed(person, user, found, people, as_
 
 @pytest.mark.parametrize("user", ["nosuch", "999999"])
 def test_projects_of_an_unknown_user_are_not_found(user, people, as_stranger):
-    answer = as_stranger.get(f"/users/{user}/projects")
+    response = as_stranger.get(f"/users/{user}/projects")
 
-    assert (answer.status_code, answer.json) == (404, {"message": "404 User Not Found"})
+    assert (response.status_code, response.json) == (404, {"message": "404 User Not Found"})
 
 
 @pytest.mark.parametrize(
@@ -897,10 +900,10 @@ def test_only_one_of_several_concurrent_projects_gets_the_path(app, people, as_s
             )
 
     with ThreadPoolExecutor(6) as pool:
-        answers = list(pool.map(create, range(6)))
+        responses = list(pool.map(create, range(6)))
 
-    assert sorted(answer.status_code for answer in answers) == [201] + [400] * 5
-    assert all(TAKEN in answer.json["message"]["path"] for answer in answers if answer.status_code == 400)
+    assert sorted(response.status_code for response in responses) == [201] + [400] * 5
+    assert all(TAKEN in response.json["message"]["path"] for response in responses if response.status_code == 400)
     assert (db.session.query(Project).count(), db.session.query(Event).count()) == (1, 1)
 
 
@@ -914,10 +917,10 @@ def test_only_one_of_several_concurrent_projects_gets_the_name(app, people, as_s
             return as_stranger.post("/projects", json={"name": "Same", "path": f"path{number}"})
 
     with ThreadPoolExecutor(6) as pool:
-        answers = list(pool.map(create, range(6)))
+        responses = list(pool.map(create, range(6)))
 
-    assert sorted(answer.status_code for answer in answers) == [201] + [400] * 5
-    assert all(TAKEN in answer.json["message"]["name"] for answer in answers if answer.status_code == 400)
+    assert sorted(response.status_code for response in responses) == [201] + [400] * 5
+    assert all(TAKEN in response.json["message"]["name"] for response in responses if response.status_code == 400)
 
 
 @pytest.mark.both_databases
@@ -992,15 +995,15 @@ def test_null_is_refused_for_required_settings(name, kept, project, as_):
     client = as_(MAX)
     client.put(f"/projects/{project.id}", json={name: kept})
 
-    answer = client.put(f"/projects/{project.id}", json={name: None})
+    response = client.put(f"/projects/{project.id}", json={name: None})
 
-    assert (answer.status_code, answer.json[name]) == (200, kept)
+    assert (response.status_code, response.json[name]) == (200, kept)
 
 
 def test_null_clears_optional_fields(project, as_):
     client = as_(MAX)
     client.put(f"/projects/{project.id}", json={"ci_config_path": "ci.yml", "ci_default_git_depth": 20})
 
-    answer = client.put(f"/projects/{project.id}", json={"ci_config_path": None, "ci_default_git_depth": None})
+    response = client.put(f"/projects/{project.id}", json={"ci_config_path": None, "ci_default_git_depth": None})
 
-    assert (answer.json["ci_config_path"], answer.json["ci_default_git_depth"]) == (None, None)
+    assert (response.json["ci_config_path"], response.json["ci_default_git_depth"]) == (None, None)

@@ -31,9 +31,9 @@ def protect(project, as_maintainer):
     """Protects a branch through the API and answers with it."""
 
     def create(name="main", **fields):
-        answer = as_maintainer.post(branches(project), json={"name": name} | fields)
-        assert answer.status_code == 201, answer.json
-        return answer.json
+        response = as_maintainer.post(branches(project), json={"name": name} | fields)
+        assert response.status_code == 201, response.json
+        return response.json
 
     return create
 
@@ -62,8 +62,8 @@ def test_code_readers_list_and_maintainers_change_protections(person, reads, wri
         client.delete(branches(project, "main")),
     ]
 
-    assert [answer.status_code for answer in read] == [reads] * 2
-    assert tuple(answer.status_code for answer in written) == writes
+    assert [response.status_code for response in read] == [reads] * 2
+    assert tuple(response.status_code for response in written) == writes
 
 
 def test_a_protected_branch_has_exactly_these_keys(project, protect, as_maintainer):
@@ -121,9 +121,9 @@ def test_the_list_is_ordered_searched_and_paginated(project, protect, as_maintai
 def test_invalid_protections_are_refused(sent, status, body, project, protect, as_maintainer):
     protect()
 
-    answer = as_maintainer.post(branches(project), json=sent)
+    response = as_maintainer.post(branches(project), json=sent)
 
-    assert (answer.status_code, answer.json) == (status, body)
+    assert (response.status_code, response.json) == (status, body)
     assert len(as_maintainer.get(branches(project)).json) == 1
 
 
@@ -196,9 +196,9 @@ def test_the_settings_section_previews_wildcards_and_shows_errors(project, visit
 
 
 def test_a_developer_cannot_change_protected_branches_on_pages(project, visit):
-    answer = visit(DEV).send(f"{SETTINGS}/protected_branches", branch="m*")
+    response = visit(DEV).send(f"{SETTINGS}/protected_branches", branch="m*")
 
-    assert answer.status_code == 403
+    assert response.status_code == 403
     assert db.session.query(ProtectedBranch).count() == 0
 
 
@@ -207,7 +207,7 @@ def test_a_protection_of_another_project_is_not_found(project, visit):
     db.session.add(row := ProtectedBranch(project_id=foreign.id, name="main"))
     db.session.commit()
 
-    answer = visit(MAX).send(f"{SETTINGS}/protected_branches/{row.id}/unprotect")
+    response = visit(MAX).send(f"{SETTINGS}/protected_branches/{row.id}/unprotect")
 
-    assert answer.status_code == 404
+    assert response.status_code == 404
     assert db.session.query(ProtectedBranch).count() == 1

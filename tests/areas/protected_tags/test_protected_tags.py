@@ -68,14 +68,14 @@ def protect(project, as_maintainer):
     """Protects a tag through the API and answers with it."""
 
     def create(name="feature", **fields):
-        answer = as_maintainer.post(tags(project), json={"name": name} | fields)
-        assert answer.status_code == 201, answer.json
-        return answer.json
+        response = as_maintainer.post(tags(project), json={"name": name} | fields)
+        assert response.status_code == 201, response.json
+        return response.json
 
     return create
 
 
-# Who may do what
+# Permissions
 
 
 @pytest.mark.parametrize("archived", [False, True])
@@ -85,9 +85,9 @@ def test_maintainers_and_higher_roles_may_do_everything(person, archived, projec
     sample_data.reload(project).archived = archived
     db.session.commit()
 
-    answers = everything(as_(person), project)
+    responses = everything(as_(person), project)
 
-    assert [answer.status_code for answer in answers] == [200, 201, 200, 204]
+    assert [response.status_code for response in responses] == [200, 201, 200, 204]
 
 
 @pytest.mark.parametrize(
@@ -103,54 +103,54 @@ def test_maintainers_and_higher_roles_may_do_everything(person, archived, projec
 def test_other_roles_are_refused_before_parameters_are_validated(person, status, text, project, protect, as_):
     protect()
 
-    answers = everything(as_(person), project, name=None, create_access_level="nonsense")
+    responses = everything(as_(person), project, name=None, create_access_level="nonsense")
 
-    assert [(answer.status_code, answer.json) for answer in answers] == [(status, {"message": text})] * 4
+    assert [(response.status_code, response.json) for response in responses] == [(status, {"message": text})] * 4
 
 
 @pytest.mark.parametrize("visibility", ["internal", "public"])
 def test_non_members_get_403_and_anonymous_callers_401(visibility, as_):
     project = sample_data.make_project(visibility=visibility)
 
-    assert [answer.status_code for answer in everything(as_(SAM), project)] == [403] * 4
-    assert [answer.status_code for answer in everything(as_(NOBODY), project)] == [401] * 4
+    assert [response.status_code for response in everything(as_(SAM), project)] == [403] * 4
+    assert [response.status_code for response in everything(as_(NOBODY), project)] == [401] * 4
 
 
 def test_external_users_do_not_see_internal_projects(people, client_of):
     project = sample_data.make_project(visibility="internal")
     client = client_of(sample_data.make_user(external=True))
 
-    assert [answer.json for answer in everything(client, project)] == [{"message": "404 Project Not Found"}] * 4
+    assert [response.json for response in everything(client, project)] == [{"message": "404 Project Not Found"}] * 4
 
 
 def test_a_missing_project_is_401_for_anonymous_callers_and_404_for_users(project, as_):
     project.id = 4711
 
-    assert {answer.status_code for answer in everything(as_(NOBODY), project)} == {401}
-    assert [answer.json for answer in everything(as_(ADA), project)] == [{"message": "404 Project Not Found"}] * 4
+    assert {response.status_code for response in everything(as_(NOBODY), project)} == {401}
+    assert [response.json for response in everything(as_(ADA), project)] == [{"message": "404 Project Not Found"}] * 4
 
 
 def test_a_read_only_token_cannot_write(project, protect, people, client_of):
     protect()
 
-    answers = everything(client_of(people[MAX], "read_api"), project)
+    responses = everything(client_of(people[MAX], "read_api"), project)
 
-    assert [answer.status_code for answer in answers] == [200, 403, 200, 403]
-    assert answers[1].json["error"] == answers[3].json["error"] == "insufficient_scope"
+    assert [response.status_code for response in responses] == [200, 403, 200, 403]
+    assert responses[1].json["error"] == responses[3].json["error"] == "insufficient_scope"
 
 
 def test_a_token_with_another_scope_reads_nothing(project, protect, people, client_of):
     protect()
 
-    answers = everything(client_of(people[MAX], "read_user", "read_repository"), project)
+    responses = everything(client_of(people[MAX], "read_user", "read_repository"), project)
 
-    assert [answer.json["error"] for answer in answers] == ["insufficient_scope"] * 4
+    assert [response.json["error"] for response in responses] == ["insufficient_scope"] * 4
 
 
 def test_an_expired_token_is_refused(project, people, client_of):
-    answers = everything(client_of(people[MAX], expires_at=clock.today()), project)
+    responses = everything(client_of(people[MAX], expires_at=clock.today()), project)
 
-    assert [(answer.status_code, answer.json["error"]) for answer in answers] == [(401, "invalid_token")] * 4
+    assert [(response.status_code, response.json["error"]) for response in responses] == [(401, "invalid_token")] * 4
 
 
 def test_an_unknown_token_is_refused_on_a_public_project_too(client_of, people):
@@ -158,7 +158,7 @@ def test_an_unknown_token_is_refused_on_a_public_project_too(client_of, people):
     client = client_of(people[MAX])
     client.token = "nobody-has-this"
 
-    assert [answer.json for answer in everything(client, project)] == [{"message": "401 Unauthorized"}] * 4
+    assert [response.json for response in everything(client, project)] == [{"message": "401 Unauthorized"}] * 4
 
 
 def test_blocked_users_are_refused(project, people, client_of):
@@ -167,20 +167,20 @@ def test_blocked_users_are_refused(project, people, client_of):
     db.session.commit()
 
     blocked = {"message": "403 Forbidden - Your account has been blocked."}
-    assert [(answer.status_code, answer.json) for answer in everything(client, project)] == [(403, blocked)] * 4
+    assert [(response.status_code, response.json) for response in everything(client, project)] == [(403, blocked)] * 4
 
 
 def test_an_expired_membership_does_not_count(project, as_, people):
     sample_data.add_member(project, people[SAM], Role.MAINTAINER, clock.today())
 
-    assert {answer.status_code for answer in everything(as_(SAM), project)} == {404}
+    assert {response.status_code for response in everything(as_(SAM), project)} == {404}
 
 
 @pytest.mark.parametrize(("method", "name"), [("PUT", None), ("PATCH", None), ("PUT", "feature"), ("POST", "feature")])
 def test_protected_tags_have_no_update_route(method, name, project, as_):
-    answers = [as_(person).open(method, tags(project, name)) for person in (MAX, NOBODY)]
+    responses = [as_(person).open(method, tags(project, name)) for person in (MAX, NOBODY)]
 
-    assert [(answer.status_code, answer.json) for answer in answers] == [
+    assert [(response.status_code, response.json) for response in responses] == [
         (405, {"error": "405 Not Allowed"}),
         (401, {"message": "401 Unauthorized"}),
     ]
@@ -204,9 +204,9 @@ def test_a_protected_tag_has_exactly_these_keys(project, protect, as_maintainer)
     protect("v*", create_access_level=30)
     protect("nightly", create_access_level=0)
 
-    answer = as_maintainer.get(tags(project))
+    response = as_maintainer.get(tags(project))
 
-    assert answer.text == (
+    assert response.text == (
         '[{"name":"v*","create_access_levels":'
         '[{"access_level":30,"access_level_description":"Developers + Maintainers"}]},'
         '{"name":"nightly","create_access_levels":[{"access_level":0,"access_level_description":"No one"}]}]'
@@ -214,9 +214,9 @@ def test_a_protected_tag_has_exactly_these_keys(project, protect, as_maintainer)
 
 
 def test_an_empty_list_has_one_page(project, as_maintainer):
-    answer = as_maintainer.get(tags(project))
+    response = as_maintainer.get(tags(project))
 
-    assert (answer.json, answer.headers["X-Total"], answer.headers["X-Total-Pages"]) == ([], "0", "1")
+    assert (response.json, response.headers["X-Total"], response.headers["X-Total-Pages"]) == ([], "0", "1")
 
 
 @pytest.mark.both_databases
@@ -224,19 +224,19 @@ def test_the_list_is_paginated(project, protect, as_maintainer):
     for number in range(5):
         protect(f"t{number}")
 
-    answer = as_maintainer.get(f"{tags(project)}?per_page=2&page=2")
+    response = as_maintainer.get(f"{tags(project)}?per_page=2&page=2")
 
-    shown = {name: answer.headers[f"X-{name}"] for name in ("Total", "Total-Pages", "Page", "Next-Page", "Prev-Page")}
-    assert [tag["name"] for tag in answer.json] == ["t2", "t3"]
+    shown = {name: response.headers[f"X-{name}"] for name in ("Total", "Total-Pages", "Page", "Next-Page", "Prev-Page")}
+    assert [tag["name"] for tag in response.json] == ["t2", "t3"]
     assert shown == {"Total": "5", "Total-Pages": "3", "Page": "2", "Next-Page": "3", "Prev-Page": "1"}
-    assert f'{tags(project)}?id={project.id}&page=3&per_page=2>; rel="next"' in answer.headers["Link"]
+    assert f'{tags(project)}?id={project.id}&page=3&per_page=2>; rel="next"' in response.headers["Link"]
 
 
 def test_an_invalid_page_is_refused(project, as_maintainer):
-    answer = as_maintainer.get(f"{tags(project)}?page=a&per_page=0")
+    response = as_maintainer.get(f"{tags(project)}?page=a&per_page=0")
 
-    assert answer.status_code == 400
-    assert answer.json == {"error": "page is invalid, per_page has a value not allowed"}
+    assert response.status_code == 400
+    assert response.json == {"error": "page is invalid, per_page has a value not allowed"}
 
 
 @pytest.mark.both_databases
@@ -255,9 +255,9 @@ def test_the_list_takes_a_constant_number_of_queries(project, protect, as_mainta
 def test_a_protected_tag_is_shown_by_its_stored_name(project, protect, as_maintainer):
     protect()
 
-    answer = as_maintainer.get(tags(project, "feature"))
+    response = as_maintainer.get(tags(project, "feature"))
 
-    assert (answer.status_code, answer.json) == (200, FEATURE)
+    assert (response.status_code, response.json) == (200, FEATURE)
     assert as_maintainer.head(tags(project, "feature")).status_code == 200
 
 
@@ -266,9 +266,9 @@ def test_a_protected_tag_is_shown_by_its_stored_name(project, protect, as_mainta
 def test_names_are_compared_literally(name, project, protect, as_maintainer):
     protect("v*")
 
-    answers = [as_maintainer.get(tags(project, name)), as_maintainer.delete(tags(project, name))]
+    responses = [as_maintainer.get(tags(project, name)), as_maintainer.delete(tags(project, name))]
 
-    assert [(answer.status_code, answer.json) for answer in answers] == [(404, MISSING)] * 2
+    assert [(response.status_code, response.json) for response in responses] == [(404, MISSING)] * 2
     assert names_of(as_maintainer, project) == ["v*"]
 
 
@@ -305,17 +305,17 @@ def test_the_project_is_found_by_its_path(project, protect, as_maintainer):
     ],
 )
 def test_access_levels_are_stored_with_the_tag(level, stored, text, project, as_maintainer):
-    answer = as_maintainer.post(tags(project), json={"name": "new_tag", "create_access_level": level})
+    response = as_maintainer.post(tags(project), json={"name": "new_tag", "create_access_level": level})
 
     level = {"access_level": stored, "access_level_description": text}
-    assert (answer.status_code, answer.json) == (201, {"name": "new_tag", "create_access_levels": [level]})
-    assert as_maintainer.get(tags(project, "new_tag")).json == answer.json
+    assert (response.status_code, response.json) == (201, {"name": "new_tag", "create_access_levels": [level]})
+    assert as_maintainer.get(tags(project, "new_tag")).json == response.json
 
 
 def test_the_default_level_is_maintainer(project, as_maintainer):
-    answer = as_maintainer.post(f"{tags(project)}/", json={"name": "feature", "allowed_to_create": [{"user_id": 1}]})
+    response = as_maintainer.post(f"{tags(project)}/", json={"name": "feature", "allowed_to_create": [{"user_id": 1}]})
 
-    assert (answer.status_code, answer.json) == (201, FEATURE)
+    assert (response.status_code, response.json) == (201, FEATURE)
 
 
 @pytest.mark.parametrize(
@@ -327,10 +327,10 @@ def test_the_default_level_is_maintainer(project, as_maintainer):
     ],
 )
 def test_parameters_in_forms_and_queries_equal_json(sent, project, as_maintainer):
-    answer = as_maintainer.post(tags(project), **sent)
+    response = as_maintainer.post(tags(project), **sent)
 
-    assert (answer.status_code, answer.json["name"]) == (201, "feature/*")
-    assert answer.json["create_access_levels"][0]["access_level"] == 30
+    assert (response.status_code, response.json["name"]) == (201, "feature/*")
+    assert response.json["create_access_levels"][0]["access_level"] == 30
 
 
 REFUSALS = (
@@ -350,18 +350,20 @@ REFUSALS = (
 
 
 def test_invalid_protections_are_refused(project, as_maintainer):
-    answers = [as_maintainer.post(tags(project), json=fields) for fields, _, _ in REFUSALS]
+    responses = [as_maintainer.post(tags(project), json=fields) for fields, _, _ in REFUSALS]
 
-    assert [(answer.status_code, answer.json) for answer in answers] == [(status, body) for _, status, body in REFUSALS]
+    assert [(response.status_code, response.json) for response in responses] == [
+        (status, body) for _, status, body in REFUSALS
+    ]
     assert names_of(as_maintainer, project) == []
 
 
 def test_a_long_incompressible_name_is_accepted(project, as_maintainer):
     name = "".join(chr(0x10000 + number * 1013 % 0x20000) for number in range(255))
 
-    answer = as_maintainer.post(tags(project), json={"name": name})
+    response = as_maintainer.post(tags(project), json={"name": name})
 
-    assert (answer.status_code, answer.json["name"]) == (201, name)
+    assert (response.status_code, response.json["name"]) == (201, name)
 
 
 def test_numbers_and_booleans_are_accepted_as_names(project, as_maintainer):
@@ -391,9 +393,9 @@ def test_names_are_stored_unchanged(project, as_maintainer):
 def test_a_duplicate_name_is_refused(project, protect, as_maintainer):
     protect()
 
-    answer = as_maintainer.post(tags(project), json={"name": "feature", "create_access_level": 0})
+    response = as_maintainer.post(tags(project), json={"name": "feature", "create_access_level": 0})
 
-    assert (answer.status_code, answer.json) == (422, TAKEN)
+    assert (response.status_code, response.json) == (422, TAKEN)
     assert as_maintainer.get(tags(project)).json == [FEATURE]
 
 
@@ -424,10 +426,10 @@ def test_only_one_of_several_concurrent_requests_protects_a_name(project, client
         headers = {"PRIVATE-TOKEN": client.token}
         return client.browser.open(f"/api/v4{tags(project)}", method="POST", json=sent, headers=headers)
 
-    answers = at_once(8, create)
+    responses = at_once(8, create)
 
-    assert sorted(answer.status_code for answer in answers) == [201] + [422] * 7
-    assert [answer.json for answer in answers if answer.status_code == 422] == [TAKEN] * 7
+    assert sorted(response.status_code for response in responses) == [201] + [422] * 7
+    assert [response.json for response in responses if response.status_code == 422] == [TAKEN] * 7
     assert names_of(as_maintainer, project) == ["same"]
 
 
@@ -437,11 +439,11 @@ def test_only_one_of_several_concurrent_requests_protects_a_name(project, client
 def test_a_protection_is_deleted_once(project, protect, as_maintainer):
     protect()
 
-    answers = [as_maintainer.delete(tags(project, "feature")) for _ in range(2)]
+    responses = [as_maintainer.delete(tags(project, "feature")) for _ in range(2)]
 
-    assert [(answer.status_code, answer.data) for answer in answers[:1]] == [(204, b"")]
-    assert "Content-Type" not in answers[0].headers
-    assert (answers[1].status_code, answers[1].json) == (404, MISSING)
+    assert [(response.status_code, response.data) for response in responses[:1]] == [(204, b"")]
+    assert "Content-Type" not in responses[0].headers
+    assert (responses[1].status_code, responses[1].json) == (404, MISSING)
 
 
 def test_deleting_a_wildcard_keeps_the_tags_it_covers(project, protect, as_maintainer):
@@ -473,9 +475,9 @@ def test_concurrent_deletions_do_not_fail(project, protect, client_of, people, a
 def test_a_delete_with_an_old_if_unmodified_since_is_412(since, project, protect, as_maintainer):
     protect()
 
-    answer = as_maintainer.delete(tags(project, "feature"), headers={"If-Unmodified-Since": since})
+    response = as_maintainer.delete(tags(project, "feature"), headers={"If-Unmodified-Since": since})
 
-    assert (answer.status_code, answer.json) == (412, {"message": "412 Precondition Failed"})
+    assert (response.status_code, response.json) == (412, {"message": "412 Precondition Failed"})
     assert names_of(as_maintainer, project) == ["feature"]
 
 
@@ -483,9 +485,9 @@ def test_a_delete_with_an_old_if_unmodified_since_is_412(since, project, protect
 def test_a_delete_with_a_current_if_unmodified_since_succeeds(since, project, protect, as_maintainer):
     protect()
 
-    answer = as_maintainer.delete(tags(project, "feature"), headers={"If-Unmodified-Since": since})
+    response = as_maintainer.delete(tags(project, "feature"), headers={"If-Unmodified-Since": since})
 
-    assert (answer.status_code, answer.data) == (204, b"")
+    assert (response.status_code, response.data) == (204, b"")
 
 
 # What else happens
@@ -636,6 +638,6 @@ def test_a_name_that_ends_in_a_known_suffix_is_kept(project, as_maintainer):
 
 @pytest.mark.parametrize("name", [".", ".."])
 def test_dot_segments_as_names_are_refused(name, project, as_maintainer):
-    answer = as_maintainer.post(f"/projects/{project.id}/protected_tags", json={"name": name})
+    response = as_maintainer.post(f"/projects/{project.id}/protected_tags", json={"name": name})
 
-    assert (answer.status_code, answer.json) == (422, {"message": ["Name is invalid"]})
+    assert (response.status_code, response.json) == (422, {"message": ["Name is invalid"]})

@@ -7,8 +7,8 @@ import pytest
 from project_service.domain.repositories.reading import objects
 
 
-def titles(answer):
-    return [commit["title"] for commit in answer.json]
+def titles(response):
+    return [commit["title"] for commit in response.json]
 
 
 def test_a_commit_has_the_documented_keys(as_maintainer, code, project):
@@ -78,10 +78,10 @@ def test_invalid_parameters_are_refused(query, as_maintainer, code):
 
 
 def test_the_diffs_of_a_commit_are_listed(as_maintainer, code):
-    answer = as_maintainer.get(f"{code}/commits/main~1/diff?per_page=1")
+    response = as_maintainer.get(f"{code}/commits/main~1/diff?per_page=1")
     [renamed] = as_maintainer.get(f"{code}/commits/main~1/diff?per_page=1&page=2").json
 
-    assert answer.json == [
+    assert response.json == [
         {
             "old_path": "app.py",
             "new_path": "app.py",
@@ -94,7 +94,7 @@ def test_the_diffs_of_a_commit_are_listed(as_maintainer, code):
             "too_large": False,
         }
     ]
-    assert answer.headers["X-Total"] == "2"
+    assert response.headers["X-Total"] == "2"
     assert (renamed["old_path"], renamed["new_path"], renamed["renamed_file"]) == (
         "docs/guide.md",
         "docs/manual.md",
@@ -120,9 +120,9 @@ def test_the_refs_and_sequence_number_of_a_commit(as_maintainer, code):
 
 @pytest.mark.parametrize("below", ["", "/diff", "/refs", "/sequence", "/signature", "/statuses"])
 def test_an_unknown_commit_is_not_found(below, as_maintainer, code):
-    answer = as_maintainer.get(f"{code}/commits/nothing{below}")
+    response = as_maintainer.get(f"{code}/commits/nothing{below}")
 
-    assert (answer.status_code, answer.json) == (404, {"message": "404 Commit Not Found"})
+    assert (response.status_code, response.json) == (404, {"message": "404 Commit Not Found"})
 
 
 def test_long_messages_and_names_are_truncated():
@@ -137,6 +137,6 @@ def test_long_messages_and_names_are_truncated():
 
 
 def test_an_invalid_author_expression_is_refused(as_maintainer, code):
-    answer = as_maintainer.get(f"{code}/commits", query_string={"author": "["})
+    response = as_maintainer.get(f"{code}/commits", query_string={"author": "["})
 
-    assert (answer.status_code, answer.json) == (400, {"error": "author is invalid"})
+    assert (response.status_code, response.json) == (400, {"error": "author is invalid"})

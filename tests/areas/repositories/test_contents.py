@@ -20,9 +20,9 @@ def test_roles_that_read_a_repository(person, status, as_, code):
 
 
 def test_folders_come_before_files_and_submodules(as_maintainer, code):
-    answer = as_maintainer.get(f"{code}/tree?per_page=100")
+    response = as_maintainer.get(f"{code}/tree?per_page=100")
 
-    assert [(row["name"], row["type"], row["mode"]) for row in answer.json] == [
+    assert [(row["name"], row["type"], row["mode"]) for row in response.json] == [
         ("a b", "tree", "040000"),
         ("docs", "tree", "040000"),
         ("img", "tree", "040000"),
@@ -34,7 +34,7 @@ def test_folders_come_before_files_and_submodules(as_maintainer, code):
         ("x.svg", "blob", "100644"),
         ("sub", "commit", "160000"),
     ]
-    assert answer.headers["X-Total"] == "10"
+    assert response.headers["X-Total"] == "10"
 
 
 def test_a_tree_is_listed_below_a_path_recursively(as_maintainer, code):
@@ -61,27 +61,27 @@ def test_a_tree_supports_keyset_pagination(as_maintainer, code):
     ],
 )
 def test_a_path_that_is_not_a_folder_is_not_found(query, message, as_maintainer, code):
-    answer = as_maintainer.get(f"{code}/tree?{query}")
+    response = as_maintainer.get(f"{code}/tree?{query}")
 
-    assert (answer.status_code, answer.json) == (404, {"message": message})
+    assert (response.status_code, response.json) == (404, {"message": message})
 
 
 def test_a_file_is_shown_with_its_content(as_maintainer, code):
-    answer = as_maintainer.get(f"{code}/files/docs%2Fmanual.md?ref=main")
+    response = as_maintainer.get(f"{code}/files/docs%2Fmanual.md?ref=main")
 
-    assert base64.b64decode(answer.json["content"]) == b"guide\n"
-    assert answer.json["file_name"] == "manual.md"
-    assert answer.json["file_path"] == "docs/manual.md"
-    assert answer.headers["X-Gitlab-Blob-Id"] == answer.json["blob_id"]
-    assert answer.headers["X-Gitlab-Execute-Filemode"] == "false"
+    assert base64.b64decode(response.json["content"]) == b"guide\n"
+    assert response.json["file_name"] == "manual.md"
+    assert response.json["file_path"] == "docs/manual.md"
+    assert response.headers["X-Gitlab-Blob-Id"] == response.json["blob_id"]
+    assert response.headers["X-Gitlab-Execute-Filemode"] == "false"
     head = as_maintainer.head(f"{code}/files/docs%2Fmanual.md?ref=main")
-    assert (head.status_code, head.headers["X-Gitlab-Content-Sha256"]) == (200, answer.json["content_sha256"])
+    assert (head.status_code, head.headers["X-Gitlab-Content-Sha256"]) == (200, response.json["content_sha256"])
 
 
 def test_files_with_unusual_names_are_found(as_maintainer, code):
-    answer = as_maintainer.get(f"{code}/files/a%20b%2Fc%3Fd%23e%25.txt/raw")
+    response = as_maintainer.get(f"{code}/files/a%20b%2Fc%3Fd%23e%25.txt/raw")
 
-    assert (answer.data, answer.headers["X-Gitlab-File-Path"]) == (b"odd\n", "a b/c?d#e%.txt")
+    assert (response.data, response.headers["X-Gitlab-File-Path"]) == (b"odd\n", "a b/c?d#e%.txt")
 
 
 @pytest.mark.parametrize(
@@ -103,9 +103,9 @@ def test_files_with_unusual_names_are_found(as_maintainer, code):
     ],
 )
 def test_unknown_files_and_revisions_are_not_found(path, status, body, as_maintainer, code):
-    answer = as_maintainer.get(f"{code}/{path}")
+    response = as_maintainer.get(f"{code}/{path}")
 
-    assert (answer.status_code, answer.json) == (status, body)
+    assert (response.status_code, response.json) == (status, body)
 
 
 def test_a_read_repository_token_reads_files_only(client_of, people, code):
@@ -149,8 +149,8 @@ def test_blame_groups_lines_by_commit(as_maintainer, code):
     ]
     lines = as_maintainer.get(f"{code}/files/app.py/blame?ref=main&range[start]=3&range[end]=9").json
     assert [group["lines"] for group in lines] == [["more"]]
-    answer = as_maintainer.get(f"{code}/files/app.py/blame?ref=main&range[start]=3&range[end]=1")
-    assert answer.json == {"error": "range[start] must be less than or equal to range[end]"}
+    response = as_maintainer.get(f"{code}/files/app.py/blame?ref=main&range[start]=3&range[end]=1")
+    assert response.json == {"error": "range[start] must be less than or equal to range[end]"}
 
 
 def names_in(content):
@@ -170,12 +170,12 @@ def test_equal_archives_have_equal_bytes(kind, as_maintainer, code, project):
 
 
 def test_an_archive_contains_one_folder(as_maintainer, code, project):
-    answer = as_maintainer.get(f"{code}/archive?path=docs")
-    names = names_in(answer.data)
+    response = as_maintainer.get(f"{code}/archive?path=docs")
+    names = names_in(response.data)
 
     assert [name.partition("/")[2] for name in names] == ["", "docs", "docs/manual.md"]
-    assert answer.headers["Content-Disposition"].startswith(f'attachment; filename="{project.path}-main-')
-    assert answer.headers["Content-Disposition"].endswith('-docs.tar.gz"')
+    assert response.headers["Content-Disposition"].startswith(f'attachment; filename="{project.path}-main-')
+    assert response.headers["Content-Disposition"].endswith('-docs.tar.gz"')
 
 
 def test_compare_shows_commits_and_diffs(as_maintainer, code):

@@ -118,9 +118,9 @@ def test_blame_reports_a_history_that_is_too_long(visit, code, monkeypatch):
     ],
 )
 def test_files_that_cannot_be_shown_have_a_message(path, said, visit):
-    answer = visit(RITA).get(f"{HERE}/main/{path}")
+    response = visit(RITA).get(f"{HERE}/main/{path}")
 
-    assert (answer.status_code, said in answer.text) == (200, True)
+    assert (response.status_code, said in response.text) == (200, True)
 
 
 def test_a_tag_with_a_slash_is_a_revision_too(visit):

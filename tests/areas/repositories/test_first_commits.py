@@ -119,8 +119,8 @@ def test_the_default_branch_of_an_empty_project_can_be_created(as_maintainer, pr
 def test_a_refused_branch_leaves_an_empty_project_empty(branch, ref, text, as_maintainer, project):
     before = set(storage().names("repositories"))
 
-    answer = as_maintainer.post(f"/projects/{project.id}/repository/branches", json={"branch": branch, "ref": ref})
+    response = as_maintainer.post(f"/projects/{project.id}/repository/branches", json={"branch": branch, "ref": ref})
 
-    assert (answer.status_code, answer.json) == (400, {"message": text})
+    assert (response.status_code, response.json) == (400, {"message": text})
     assert as_maintainer.get(f"/projects/{project.id}").json["empty_repo"] is True
     assert set(storage().names("repositories")) == before

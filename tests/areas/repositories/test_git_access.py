@@ -116,9 +116,9 @@ def test_a_project_token_fetches_with_the_role_of_its_bot(level, scope, status, 
     fields = {"name": "ci", "scopes": [scope], "access_level": level}
     token = as_maintainer.post(f"/projects/{project.id}/access_tokens", json=fields).json["token"]
 
-    answer = app.test_client().get("/acme/shop.git/info/refs?service=git-upload-pack", auth=("ci", token))
+    response = app.test_client().get("/acme/shop.git/info/refs?service=git-upload-pack", auth=("ci", token))
 
-    assert answer.status_code == status
+    assert response.status_code == status
 
 
 def test_anonymous_clients_cannot_occupy_all_slots(tmp_path):
@@ -147,13 +147,13 @@ def test_an_expired_password_is_refused_by_git(ask, people, project):
     person = people[MAX]
     person.password_hash, person.password_expired = passwords.hash_password("correct horse"), False
     db.session.commit()
-    answers = [ask(None, "acme/shop", login=person.username, password="correct horse").status_code]
+    responses = [ask(None, "acme/shop", login=person.username, password="correct horse").status_code]
     people[MAX].password_expired = True
     db.session.commit()
 
-    answers.append(ask(None, "acme/shop", login=person.username, password="correct horse").status_code)
+    responses.append(ask(None, "acme/shop", login=person.username, password="correct horse").status_code)
 
-    assert answers == [200, 401]
+    assert responses == [200, 401]
 
 
 def test_the_number_of_waiting_threads_is_limited(tmp_path, monkeypatch):

@@ -55,10 +55,10 @@ def test_hostile_names_are_escaped_on_every_page(visit, hostile):
     pages += [f"compare/{branch}...main", f"tree/{hostile}", "blob/main/%3Cimg%20src=x%20onerror=alert(1)%3E"]
     pages += ["blob/main/.git", "blob/main/zlink", "blame/main/.git"]
 
-    answers = {page: visitor.get(f"{HERE}/{page}") for page in pages} | {"": visitor.get("/acme/shop")}
+    responses = {page: visitor.get(f"{HERE}/{page}") for page in pages} | {"": visitor.get("/acme/shop")}
 
-    assert {page: answer.status_code for page, answer in answers.items()} == dict.fromkeys(answers, 200)
-    assert [page for page, answer in answers.items() if MARK in answer.text or BRANCH in answer.text] == []
+    assert {page: response.status_code for page, response in responses.items()} == dict.fromkeys(responses, 200)
+    assert [page for page, response in responses.items() if MARK in response.text or BRANCH in response.text] == []
 
 
 def test_entries_without_a_valid_url_are_listed_without_a_link(visit, hostile):
@@ -85,10 +85,10 @@ def test_entries_without_a_valid_url_are_listed_without_a_link(visit, hostile):
     ],
 )
 def test_paths_outside_the_repository_are_not_reached(page, place, visit, hostile):
-    answer = visit(RITA).get(f"{HERE}/{page}/{place}")
+    response = visit(RITA).get(f"{HERE}/{page}/{place}")
 
-    assert answer.status_code in (404, 308) or (page == "commits" and answer.status_code == 200)
-    assert "root:" not in answer.text
+    assert response.status_code in (404, 308) or (page == "commits" and response.status_code == 200)
+    assert "root:" not in response.text
 
 
 @pytest.mark.parametrize(
@@ -99,10 +99,10 @@ def test_a_comparison_of_invalid_revisions_is_not_found(range, visit, hostile):
 
 
 def test_raw_content_of_a_hostile_name_has_safe_headers(visit, hostile):
-    answer = visit(RITA).get(f"{HERE}/raw/main/%3Cimg%20src=x%20onerror=alert(1)%3E")
+    response = visit(RITA).get(f"{HERE}/raw/main/%3Cimg%20src=x%20onerror=alert(1)%3E")
 
-    assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
-    assert answer.headers["Content-Disposition"] == 'inline; filename="blob"'
-    assert answer.headers["X-Content-Type-Options"] == "nosniff"
-    assert answer.headers["Content-Security-Policy"] == "default-src 'none'; style-src 'unsafe-inline'; sandbox"
-    assert "Set-Cookie" not in answer.headers
+    assert response.headers["Content-Type"] == "text/plain; charset=utf-8"
+    assert response.headers["Content-Disposition"] == 'inline; filename="blob"'
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+    assert response.headers["Content-Security-Policy"] == "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+    assert "Set-Cookie" not in response.headers

@@ -122,6 +122,6 @@ def test_a_push_of_too_many_refs_is_refused_and_not_stored(client, monkeypatch):
 
 @pytest.mark.parametrize("body", [b"", b"\xff" * 99, encode_line(b"want nonsense\n") + FLUSH])
 def test_a_malformed_fetch_is_refused_with_a_message(body, client):
-    answer = requests.post(f"{client.url(SHOP)}/git-upload-pack", body, headers=UPLOAD, timeout=20)
+    response = requests.post(f"{client.url(SHOP)}/git-upload-pack", body, headers=UPLOAD, timeout=20)
 
-    assert answer.content == encode_line("ERR upload-pack: the request is not valid")
+    assert response.content == encode_line("ERR upload-pack: the request is not valid")

@@ -35,15 +35,15 @@ def test_pages_show_these_texts(address, expected, visit, code, project):
 
 
 def test_the_patch_of_a_commit_can_be_applied(visit, code, project, tmp_path):
-    answers = {kind: visit(MAX).get(f"/{project.full_path}/-/commit/v1.0.{kind}") for kind in ("diff", "patch")}
+    responses = {kind: visit(MAX).get(f"/{project.full_path}/-/commit/v1.0.{kind}") for kind in ("diff", "patch")}
 
-    for kind, answer in answers.items():
-        assert (answer.status_code, answer.headers["Content-Type"]) == (200, "text/plain; charset=utf-8")
-        (tmp_path / kind).write_bytes(answer.data)
+    for kind, response in responses.items():
+        assert (response.status_code, response.headers["Content-Type"]) == (200, "text/plain; charset=utf-8")
+        (tmp_path / kind).write_bytes(response.data)
         git = ["git", "apply", "--check", "--exclude=*.png", kind]
         assert subprocess.run(git, cwd=tmp_path, capture_output=True, check=False).returncode == 0
-    assert answers["diff"].text.startswith("diff --git ")
-    assert answers["patch"].text.startswith("From ")
+    assert responses["diff"].text.startswith("diff --git ")
+    assert responses["patch"].text.startswith("From ")
     assert visit(MAX).get(f"/{project.full_path}/-/commit/nothing.diff").status_code == 404
 
 
@@ -51,9 +51,9 @@ def test_an_archive_is_downloaded_from_the_page(visit, code, project):
     home = visit(MAX).get(f"/{project.full_path}/-/tree/feature/x/docs").text
     address = html.unescape(re.search(r'href="([^"]+-feature-x\.zip[^"]*)"', home)[1])
 
-    answer = visit(MAX).get(address)
+    response = visit(MAX).get(address)
 
-    names = zipfile.ZipFile(io.BytesIO(answer.data)).namelist()
+    names = zipfile.ZipFile(io.BytesIO(response.data)).namelist()
     assert address == f"/{project.full_path}/-/archive/feature/x/shop-feature-x.zip?path=docs"
     assert all("/docs" in name for name in names[1:])
     for missing in ("main/shop.rar", "shop-main.zip", "nothing/x.zip"):
@@ -77,9 +77,9 @@ def test_commits_are_searched_by_author(visit, code, project):
 def test_a_page_of_a_history_that_is_too_long_is_partial(visit, code, project, monkeypatch):
     monkeypatch.setattr(history, "commits_in_time", lambda *_: ([], False))
 
-    answer = visit(MAX).get(f"/{project.full_path}/-/commits?search=x")
+    response = visit(MAX).get(f"/{project.full_path}/-/commits?search=x")
 
-    assert (answer.status_code, "found within 5 seconds" in answer.text) == (200, True)
+    assert (response.status_code, "found within 5 seconds" in response.text) == (200, True)
 
 
 def test_reads_end_at_their_deadline_with_partial_results(code, project, monkeypatch, tmp_path):
@@ -99,19 +99,19 @@ def test_reads_end_at_their_deadline_with_partial_results(code, project, monkeyp
 
 def test_raw_pages_have_headers_against_execution(visit, code, project):
 
-    answer = visit(MAX).get(f"/{project.full_path}/-/raw/main/page.html")
+    response = visit(MAX).get(f"/{project.full_path}/-/raw/main/page.html")
 
-    assert (answer.status_code, answer.headers["Content-Type"]) == (200, "text/plain; charset=utf-8")
-    assert answer.headers["Content-Security-Policy"].endswith("sandbox")
+    assert (response.status_code, response.headers["Content-Type"]) == (200, "text/plain; charset=utf-8")
+    assert response.headers["Content-Security-Policy"].endswith("sandbox")
 
 
 def test_raw_content_of_a_commit_is_cached_longer_than_that_of_a_branch(visit, as_maintainer, code, project):
     raw, commit = f"/{project.full_path}/-/raw", as_maintainer.get(f"{code}/commits/main").json["id"]
-    answers = [visit(MAX).get(f"{raw}/{revision}/page.html") for revision in ("main", commit)]
+    responses = [visit(MAX).get(f"{raw}/{revision}/page.html") for revision in ("main", commit)]
 
-    assert [answer.headers["Cache-Control"] for answer in answers] == [
+    assert [response.headers["Cache-Control"] for response in responses] == [
         "private, max-age=60, must-revalidate",
         "private, max-age=3600, must-revalidate",
     ]
-    again = visit(MAX).get(f"{raw}/main/page.html", headers={"If-None-Match": answers[0].headers["ETag"]})
+    again = visit(MAX).get(f"{raw}/main/page.html", headers={"If-None-Match": responses[0].headers["ETag"]})
     assert (again.status_code, again.data) == (304, b"")

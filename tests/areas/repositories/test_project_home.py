@@ -68,9 +68,9 @@ def test_a_project_page_works_while_its_repository_cannot_be_read(error, visit, 
 
     monkeypatch.setattr(history, "commit_ids", fail)
 
-    answer = visit(RITA).get(HOME)
+    response = visit(RITA).get(HOME)
 
-    assert (answer.status_code, "cannot be read at the moment" in answer.text) == (200, True)
+    assert (response.status_code, "cannot be read at the moment" in response.text) == (200, True)
 
 
 def test_callers_who_cannot_read_code_see_none(visit, code):

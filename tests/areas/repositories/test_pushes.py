@@ -201,14 +201,14 @@ def test_a_former_path_finds_the_project(maintainer, as_maintainer, project):
 @pytest.mark.parametrize("body", [b"", b"zzzz", b"0003", b"0010nonsense", b"0000", b"00ff", b"\xff" * 100])
 def test_malformed_pushes_are_refused(app, people, project, maintainer, body):
     token = maintainer.credentials[4:-1]
-    answer = app.test_client().post(
+    response = app.test_client().post(
         f"/{SHOP}.git/git-receive-pack",
         data=body,
         content_type="application/x-git-receive-pack-request",
         headers={"Authorization": f"Bearer {token}"},
     )
 
-    assert answer.status_code == (200 if body == b"0000" else 400)
+    assert response.status_code == (200 if body == b"0000" else 400)
 
 
 def test_a_token_that_is_revoked_during_a_push_changes_nothing(maintainer, people, project, monkeypatch):

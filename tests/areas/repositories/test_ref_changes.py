@@ -46,9 +46,9 @@ def test_tags_are_created_fetched_by_git_and_deleted(as_, tags, project, git_of,
     ],
 )
 def test_invalid_tags_are_refused(as_, tags, sent, text):
-    answer = as_(DEV).post(tags, json=sent)
+    response = as_(DEV).post(tags, json=sent)
 
-    assert (answer.status_code, answer.json) == (400, {"message": text})
+    assert (response.status_code, response.json) == (400, {"message": text})
 
 
 def test_protected_tags_need_the_level_to_create_and_a_maintainer_to_delete(as_, as_maintainer, tags, project):
@@ -88,10 +88,10 @@ def test_merged_branches_are_deleted_except_protected_ones(as_, as_maintainer, c
     as_maintainer.post(f"/projects/{project.id}/protected_branches", json={"name": "kept/*"})
     assert as_(RITA).delete(f"{code}/merged_branches").status_code == 403
 
-    answer = as_(DEV).delete(f"{code}/merged_branches")
+    response = as_(DEV).delete(f"{code}/merged_branches")
     run_jobs()
 
-    assert (answer.status_code, answer.json) == (202, {"message": "202 Accepted"})
+    assert (response.status_code, response.json) == (202, {"message": "202 Accepted"})
     assert [branch["name"] for branch in as_maintainer.get(f"{code}/branches").json] == ["kept/1", "main", "other"]
     [event] = as_(DEV).get(f"/projects/{project.id}/events?per_page=1").json
     assert (event["author_username"], event["push_data"]["action"]) == (DEV, "removed")

@@ -58,10 +58,10 @@ def test_branches_are_created_and_deleted(visit, code):
     ],
 )
 def test_an_invalid_name_shows_an_error_and_stays_in_the_form(page, fields, said, visit, code):
-    answer = visit(DEV).send(f"/acme/shop/-/{page}/new", **fields)
+    response = visit(DEV).send(f"/acme/shop/-/{page}/new", **fields)
 
-    shown = html.unescape(answer.text)
-    assert (answer.status_code, said in shown) == (422, True)
+    shown = html.unescape(response.text)
+    assert (response.status_code, said in shown) == (422, True)
     assert f'value="{fields["name"]}"' in shown
 
 
@@ -90,9 +90,9 @@ def test_only_maintainers_delete_protected_branches(visit, code, project):
 @pytest.mark.parametrize("page", ["tags", "branches"])
 @pytest.mark.parametrize("person", ROLES)
 def test_the_create_form_is_shown_to_users_who_may_push(page, person, visit, code):
-    answer = visit(person).get(f"/acme/shop/-/{page}")
+    response = visit(person).get(f"/acme/shop/-/{page}")
 
-    offered = f"/-/{page}/new" in answer.text
+    offered = f"/-/{page}/new" in response.text
     assert offered is (person not in (RITA, GUS))
     assert visit(person).get(f"/acme/shop/-/{page}/new").status_code == (200 if offered else 403)
 
@@ -102,9 +102,9 @@ def test_users_who_may_not_push_are_refused(person, status, visit, code):
     forms = [f"{page}/{form}" for page in (TAGS, BRANCHES) for form in ("new", "v1.0/delete", "other/delete")]
     visitor, before = visit(person), (names_in(visit(MAX), TAGS), names_in(visit(MAX), BRANCHES))
 
-    answers = [visitor.send(form, name="new", ref="main").status_code for form in forms]
+    responses = [visitor.send(form, name="new", ref="main").status_code for form in forms]
 
-    assert answers == [status] * len(forms)
+    assert responses == [status] * len(forms)
     assert (names_in(visit(MAX), TAGS), names_in(visit(MAX), BRANCHES)) == before
 
 

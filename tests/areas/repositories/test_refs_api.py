@@ -7,15 +7,15 @@ import pytest
 from tests.support.sample_data import DEV, MAX, RITA
 
 
-def names(answer):
-    return [row["name"] for row in answer.json]
+def names(response):
+    return [row["name"] for row in response.json]
 
 
 def test_branches_are_listed_and_shown(as_maintainer, code, project):
-    answer = as_maintainer.get(f"{code}/branches")
-    feature, main, other = answer.json
+    response = as_maintainer.get(f"{code}/branches")
+    feature, main, other = response.json
 
-    assert (names(answer), answer.headers["X-Total"]) == (["feature/x", "main", "other"], "3")
+    assert (names(response), response.headers["X-Total"]) == (["feature/x", "main", "other"], "3")
     assert [(row["merged"], row["default"], row["protected"]) for row in (feature, main, other)] == [
         (True, False, False),
         (False, True, False),
@@ -57,9 +57,9 @@ def test_branches_are_searched(search, expected, as_maintainer, code):
 
 
 def test_the_regex_filter_is_refused(as_maintainer, code):
-    answer = as_maintainer.get(f"{code}/branches?regex=^main")
+    response = as_maintainer.get(f"{code}/branches?regex=^main")
 
-    assert (answer.status_code, answer.json) == (400, {"error": "regex is not supported"})
+    assert (response.status_code, response.json) == (400, {"error": "regex is not supported"})
 
 
 def test_tags_are_listed_and_shown(as_maintainer, code, project):

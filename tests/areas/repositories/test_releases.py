@@ -77,9 +77,9 @@ def test_a_release_creates_its_tag(as_, releases, code):
 def test_invalid_releases_are_refused(sent, status, text, as_, releases):
     as_(DEV).post(releases, json=NOTES)
 
-    answer = as_(DEV).post(releases, json=sent)
+    response = as_(DEV).post(releases, json=sent)
 
-    assert (answer.status_code, answer.json) == (status, {"message": text})
+    assert (response.status_code, response.json) == (status, {"message": text})
     assert [row["tag_name"] for row in as_(DEV).get(releases).json] == [FIRST]
 
 
@@ -88,7 +88,7 @@ def test_protected_tags_protect_their_releases(as_, releases, project):
     as_(MAX).post(f"/projects/{project.id}/protected_tags", json={"name": "v*", "create_access_level": 40})
     wanted = {"tag_name": "v9", "ref": "main"}
 
-    answers = [
+    responses = [
         as_(DEV).post(releases, json=wanted),
         as_(DEV).put(f"{releases}/{FIRST}", json={"name": "x"}),
         as_(DEV).delete(f"{releases}/{FIRST}"),
@@ -96,7 +96,7 @@ def test_protected_tags_protect_their_releases(as_, releases, project):
     ]
 
     refusal = {"message": "You are not allowed to create this tag as it is protected."}
-    assert [(answer.status_code, answer.json) for answer in answers] == [(403, refusal)] * 4
+    assert [(response.status_code, response.json) for response in responses] == [(403, refusal)] * 4
     assert as_(MAX).post(releases, json=wanted).status_code == 201
 
 
@@ -199,11 +199,11 @@ def test_a_new_tag_may_have_release_notes(developer, as_, releases):
 def test_a_refused_release_shows_the_errors(developer, as_, releases):
     as_(DEV).post(releases, json=NOTES)
 
-    answer = developer.send(f"{SHOP}/releases/new", tag=FIRST, ref="main", description="Kept text")
+    response = developer.send(f"{SHOP}/releases/new", tag=FIRST, ref="main", description="Kept text")
 
-    assert answer.status_code == 422
-    assert "Release already exists" in answer.text
-    assert "Kept text" in answer.text
+    assert response.status_code == 422
+    assert "Release already exists" in response.text
+    assert "Kept text" in response.text
 
 
 def test_links_with_other_schemes_are_shown_as_text(visit, as_, releases):

@@ -33,8 +33,8 @@ def effective(client, project, environment="production", **query):
     return client.get(f"{path_of(project)}/effective", query_string={"environment": environment} | query)
 
 
-def values(answer):
-    return {row["key"]: row["value"] for row in answer.json}
+def values(response):
+    return {row["key"]: row["value"] for row in response.json}
 
 
 def test_levels_and_scopes_have_this_precedence(nested, as_admin):
@@ -113,10 +113,10 @@ def test_hidden_values_and_values_that_contain_them_are_not_shown(project, as_ma
     as_maintainer.post(path_of(project), json={"key": "A", "value": "secret-value", "masked_and_hidden": True})
     as_maintainer.post(path_of(project), json={"key": "B", "value": "x$A"})
 
-    answer = effective(as_maintainer, project, expand="1")
+    response = effective(as_maintainer, project, expand="1")
 
-    assert values(answer) == {"A": None, "B": None}
-    assert answer.json[1]["note"] == "refers to A, which is hidden"
+    assert values(response) == {"A": None, "B": None}
+    assert response.json[1]["note"] == "refers to A, which is hidden"
     text = effective(as_maintainer, project, expand="1", format="dotenv").text
     assert text == "# A: hidden\n# B: refers to A, which is hidden\n"
 
@@ -137,10 +137,10 @@ def test_a_cycle_of_references_is_left_unexpanded_and_reported(project, as_maint
     for key, value in {"A": "a$B", "B": "b$A", "C": "c$A", "S": "$S"}.items():
         as_maintainer.post(path_of(project), json={"key": key, "value": value})
 
-    answer = effective(as_maintainer, project, expand="true")
+    response = effective(as_maintainer, project, expand="true")
 
-    assert values(answer) == {"A": "a$B", "B": "b$A", "C": "ca$B", "S": "$S"}
-    assert [row.get("note") for row in answer.json] == [
+    assert values(response) == {"A": "a$B", "B": "b$A", "C": "ca$B", "S": "$S"}
+    assert [row.get("note") for row in response.json] == [
         "refers to itself through B; left as it is",
         "refers to itself through A; left as it is",
         None,
@@ -165,10 +165,10 @@ def test_the_response_is_not_cached_and_may_be_text(project, as_maintainer):
     as_maintainer.post(path_of(project), json={"key": "A", "value": "1"})
     as_maintainer.post(path_of(project), json={"key": "B", "value": "2"})
 
-    answer = as_maintainer.get(f"{path_of(project)}/effective?environment=&key=B", headers={"Accept": "text/plain"})
+    response = as_maintainer.get(f"{path_of(project)}/effective?environment=&key=B", headers={"Accept": "text/plain"})
 
-    assert (answer.text, answer.content_type) == ("B=2\n", "text/plain; charset=utf-8")
-    assert answer.headers["Cache-Control"] == "no-store"
+    assert (response.text, response.content_type) == ("B=2\n", "text/plain; charset=utf-8")
+    assert response.headers["Cache-Control"] == "no-store"
     assert effective(as_maintainer, project).headers["Cache-Control"] == "no-store"
     assert effective(as_maintainer, project, key="X", format="docker").text == ""
     assert effective(as_maintainer, project, format="xml").json == {"error": "format does not have a valid value"}

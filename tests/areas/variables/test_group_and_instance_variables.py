@@ -50,7 +50,7 @@ def test_owners_manage_variables_of_a_group_and_administrators_those_of_the_inst
     for path, refusal in ((of_group, in_group), (INSTANCE, of_instance)):
         as_admin.post(path, json={"key": "FOO", "value": "a"})
 
-        statuses = [answer.status_code for answer in everything(as_(person), path)]
+        statuses = [response.status_code for response in everything(as_(person), path)]
 
         assert statuses == ([refusal] * 5 if refusal else [200, 201, 200, 200, 204])
 
@@ -59,8 +59,8 @@ def test_group_maintainers_are_refused_and_read_only_tokens_read(group, of_group
     maintainer = make_user()
     add_member(group, maintainer, 40)
 
-    assert {answer.status_code for answer in everything(client_of(maintainer, "api"), of_group)} == {403}
-    assert [answer.status_code for answer in everything(client_of(people[OLIVE], "read_api"), of_group)] == [
+    assert {response.status_code for response in everything(client_of(maintainer, "api"), of_group)} == {403}
+    assert [response.status_code for response in everything(client_of(people[OLIVE], "read_api"), of_group)] == [
         200,
         403,
         404,
@@ -114,9 +114,9 @@ def test_an_update_changes_only_what_is_sent(as_admin, of_group):
 def test_hidden_group_variables_stay_hidden(as_admin, of_group):
     as_admin.post(of_group, json={"key": "A", "value": "long-enough", "masked_and_hidden": True})
 
-    answer = as_admin.put(f"{of_group}/A", json={"masked": False})
+    response = as_admin.put(f"{of_group}/A", json={"masked": False})
 
-    assert (answer.status_code, list(answer.json["message"])) == (400, ["base"])
+    assert (response.status_code, list(response.json["message"])) == (400, ["base"])
 
 
 def test_deleting_a_group_variable_honours_if_unmodified_since(as_admin, of_group):
@@ -150,9 +150,12 @@ def test_the_number_of_variables_is_limited(model, path, text, as_admin, project
     monkeypatch.setitem(service.LIMITS, model, (1, text))
     as_admin.post(path, json={"key": "A", "value": "1"})
 
-    answer = as_admin.post(path, json={"key": "B", "value": "1"})
+    response = as_admin.post(path, json={"key": "B", "value": "1"})
 
-    assert (answer.status_code, answer.json) == (400, {"message": {"base": [f"Maximum number of {text} (1) exceeded"]}})
+    assert (response.status_code, response.json) == (
+        400,
+        {"message": {"base": [f"Maximum number of {text} (1) exceeded"]}},
+    )
 
 
 @pytest.mark.both_databases

@@ -47,11 +47,11 @@ def test_a_variable_is_added_changed_and_deleted(page, model, admin, project, gr
 
 @PLACES
 def test_a_refused_form_is_shown_again(page, model, admin, project, group):
-    answer = admin.send(f"{page}/variables", **FIELDS | {"key": "no key"})
+    response = admin.send(f"{page}/variables", **FIELDS | {"key": "no key"})
 
-    assert (answer.status_code, db.session.query(model).count()) == (422, 0)
-    assert "can contain only letters, digits and &#39;_&#39;." in answer.text
-    assert "long-value" in answer.text
+    assert (response.status_code, db.session.query(model).count()) == (422, 0)
+    assert "can contain only letters, digits and &#39;_&#39;." in response.text
+    assert "long-value" in response.text
 
 
 @pytest.mark.parametrize(("page", "model"), [(PROJECT, Variable), (GROUP, GroupVariable)])
@@ -154,11 +154,11 @@ def test_job_values_are_concealed_and_revealing_them_is_audited(maintainer, leve
     ],
 )
 def test_job_variables_are_downloaded(form, name, line, maintainer, levels):
-    answer = maintainer.get(f"{JOB}/download?environment=production&format={form}")
+    response = maintainer.get(f"{JOB}/download?environment=production&format={form}")
 
-    assert answer.headers["Content-Disposition"] == f'attachment; filename="{name}"'
-    assert answer.headers["Cache-Control"] == "no-store"
-    assert (line in answer.text, "never-shown" in answer.text) == (True, False)
+    assert response.headers["Content-Disposition"] == f'attachment; filename="{name}"'
+    assert response.headers["Cache-Control"] == "no-store"
+    assert (line in response.text, "never-shown" in response.text) == (True, False)
     assert db.session.query(AuditEvent).filter_by(event_name="variable_viewed_page").count() == 1
 
 

@@ -52,23 +52,23 @@ def store(project, as_maintainer):
     """Creates a variable through the API and answers with it."""
 
     def create(key="FOO", value="a value", **fields):
-        answer = as_maintainer.post(variables(project), json={"key": key, "value": value} | fields)
-        assert answer.status_code == 201, answer.json
-        return answer.json
+        response = as_maintainer.post(variables(project), json={"key": key, "value": value} | fields)
+        assert response.status_code == 201, response.json
+        return response.json
 
     return create
 
 
-# Who may do what
+# Permissions
 
 
 @pytest.mark.parametrize("person", [ADA, OLIVE, MAX])
 def test_maintainers_and_higher_roles_may_do_everything(person, project, store, as_):
     store()
 
-    answers = everything(as_(person), project)
+    responses = everything(as_(person), project)
 
-    assert [answer.status_code for answer in answers] == [200, 201, 200, 200, 204]
+    assert [response.status_code for response in responses] == [200, 201, 200, 200, 204]
 
 
 @pytest.mark.parametrize(
@@ -82,9 +82,9 @@ def test_maintainers_and_higher_roles_may_do_everything(person, project, store, 
     ],
 )
 def test_other_roles_are_refused_before_parameters_are_validated(person, status, text_, project, as_):
-    answers = everything(as_(person), project, masked="nonsense", filter="nonsense")
+    responses = everything(as_(person), project, masked="nonsense", filter="nonsense")
 
-    assert [(answer.status_code, answer.json) for answer in answers] == [(status, {"message": text_})] * 5
+    assert [(response.status_code, response.json) for response in responses] == [(status, {"message": text_})] * 5
 
 
 @pytest.mark.parametrize("visibility", [Visibility.INTERNAL, Visibility.PUBLIC])
@@ -92,15 +92,15 @@ def test_non_members_get_403_and_anonymous_callers_401(visibility, project, as_)
     project.visibility = visibility
     db.session.commit()
 
-    assert [answer.status_code for answer in everything(as_(SAM), project)] == [403] * 5
-    assert [answer.status_code for answer in everything(as_(NOBODY), project)] == [401] * 5
+    assert [response.status_code for response in everything(as_(SAM), project)] == [403] * 5
+    assert [response.status_code for response in everything(as_(NOBODY), project)] == [401] * 5
 
 
 def test_a_missing_project_is_401_for_anonymous_callers_and_404_for_users(project, as_):
     project.id = 4711
 
-    assert {answer.status_code for answer in everything(as_(NOBODY), project)} == {401}
-    assert {answer.status_code for answer in everything(as_(ADA), project)} == {404}
+    assert {response.status_code for response in everything(as_(NOBODY), project)} == {401}
+    assert {response.status_code for response in everything(as_(ADA), project)} == {404}
 
 
 @pytest.mark.parametrize(
@@ -113,22 +113,22 @@ def test_owners_are_refused_without_builds_or_repository_or_when_archived(attrib
     db.session.commit()
 
     for person in (ADA, OLIVE, MAX):
-        assert [answer.status_code for answer in everything(as_(person), project)] == [403] * 5
+        assert [response.status_code for response in everything(as_(person), project)] == [403] * 5
 
 
 def test_a_read_only_token_cannot_write(project, people, store, client_of):
     store()
 
-    answers = everything(client_of(people[MAX], "read_api"), project)
+    responses = everything(client_of(people[MAX], "read_api"), project)
 
-    assert [answer.status_code for answer in answers] == [200, 403, 200, 403, 403]
-    assert answers[1].json["error"] == "insufficient_scope"
+    assert [response.status_code for response in responses] == [200, 403, 200, 403, 403]
+    assert responses[1].json["error"] == "insufficient_scope"
 
 
 def test_a_token_with_another_scope_reads_nothing(project, people, client_of):
-    answer = client_of(people[MAX], "read_user").get(variables(project))
+    response = client_of(people[MAX], "read_user").get(variables(project))
 
-    assert (answer.status_code, answer.json["scope"]) == (403, "api read_api")
+    assert (response.status_code, response.json["scope"]) == (403, "api read_api")
 
 
 def test_a_project_is_found_by_its_encoded_path(project, store, as_maintainer):
@@ -141,9 +141,9 @@ def test_a_project_is_found_by_its_encoded_path(project, store, as_maintainer):
 
 
 def test_a_new_project_has_no_variables(project, as_maintainer):
-    answer = as_maintainer.get(variables(project))
+    response = as_maintainer.get(variables(project))
 
-    assert (answer.json, answer.headers["X-Total"]) == ([], "0")
+    assert (response.json, response.headers["X-Total"]) == ([], "0")
 
 
 @pytest.mark.both_databases
@@ -181,9 +181,9 @@ def test_the_list_ignores_filters(project, store, as_maintainer):
     store("FOO")
     store("BAR", environment_scope="production")
 
-    answer = as_maintainer.get(variables(project), query_string=only("production"))
+    response = as_maintainer.get(variables(project), query_string=only("production"))
 
-    assert [entry["key"] for entry in answer.json] == ["FOO", "BAR"]
+    assert [entry["key"] for entry in response.json] == ["FOO", "BAR"]
 
 
 @pytest.mark.both_databases
@@ -191,10 +191,14 @@ def test_the_list_is_paginated(project, store, as_maintainer):
     for number in range(3):
         store(f"KEY_{number}")
 
-    answer = as_maintainer.get(variables(project), query_string={"per_page": 2, "page": 2})
+    response = as_maintainer.get(variables(project), query_string={"per_page": 2, "page": 2})
 
-    assert [entry["key"] for entry in answer.json] == ["KEY_2"]
-    assert (answer.headers["X-Total"], answer.headers["X-Prev-Page"], answer.headers["X-Next-Page"]) == ("3", "1", "")
+    assert [entry["key"] for entry in response.json] == ["KEY_2"]
+    assert (response.headers["X-Total"], response.headers["X-Prev-Page"], response.headers["X-Next-Page"]) == (
+        "3",
+        "1",
+        "",
+    )
 
 
 def test_the_list_contains_only_variables_of_the_project(project, store, as_admin):
@@ -225,10 +229,10 @@ def test_the_number_of_queries_does_not_grow_with_the_list(project, store, as_ma
 def test_a_variable_is_shown_with_all_keys(project, store, as_maintainer):
     stored = store("FOO", "helloworld", masked=True, protected=True)
 
-    answer = as_maintainer.get(variables(project, "FOO"))
+    response = as_maintainer.get(variables(project, "FOO"))
 
-    assert (answer.status_code, answer.json) == (200, stored)
-    assert list(answer.json) == [
+    assert (response.status_code, response.json) == (200, stored)
+    assert list(response.json) == [
         "variable_type",
         "key",
         "value",
@@ -246,8 +250,8 @@ def test_keys_are_case_sensitive(project, store, as_maintainer):
     store("FOO")
 
     for key in ("BAR", "foo", "FOO%20", "%20FOO", "FOO%2FBAR", "F%25", "%F0%9F%99%82"):
-        answer = as_maintainer.get(variables(project, key))
-        assert (answer.status_code, answer.json) == (404, MISSING), key
+        response = as_maintainer.get(variables(project, key))
+        assert (response.status_code, response.json) == (404, MISSING), key
 
 
 @pytest.mark.parametrize("suffix", [".json", ".json/", "/"])
@@ -255,16 +259,16 @@ def test_format_suffixes_and_slashes_are_not_part_of_a_key(suffix, project, stor
     store("FOO")
     address = variables(project, f"FOO{suffix}")
 
-    answers = [as_maintainer.open(method, address, json={"value": "v"}) for method in ("GET", "PUT", "DELETE")]
+    responses = [as_maintainer.open(method, address, json={"value": "v"}) for method in ("GET", "PUT", "DELETE")]
 
-    assert [answer.status_code for answer in answers] == [200, 200, 204]
+    assert [response.status_code for response in responses] == [200, 200, 204]
 
 
 @pytest.mark.both_databases
 def test_a_key_with_a_nul_is_malformed(project, as_maintainer):
-    answer = as_maintainer.get(variables(project, "FOO%00"))
+    response = as_maintainer.get(variables(project, "FOO%00"))
 
-    assert (answer.status_code, answer.mimetype) == (400, "text/plain")
+    assert (response.status_code, response.mimetype) == (400, "text/plain")
 
 
 def test_unknown_keys_and_keys_of_other_projects_are_not_found(project, store, as_admin):
@@ -281,11 +285,11 @@ def test_a_filter_is_a_hash(project, store, as_maintainer):
     store()
     path = variables(project, "FOO")
 
-    answers = [as_maintainer.get(path, query_string={"filter": wrong}) for wrong in ("production", "")]
+    responses = [as_maintainer.get(path, query_string={"filter": wrong}) for wrong in ("production", "")]
     for wrong in ("production", 5, True, ["production"]):
-        answers += [as_maintainer.open(method, path, json={"filter": wrong}) for method in ("PUT", "DELETE")]
+        responses += [as_maintainer.open(method, path, json={"filter": wrong}) for method in ("PUT", "DELETE")]
 
-    assert {(answer.status_code, answer.text) for answer in answers} == {(400, '{"error":"filter is invalid"}')}
+    assert {(response.status_code, response.text) for response in responses} == {(400, '{"error":"filter is invalid"}')}
 
 
 @pytest.mark.both_databases
@@ -326,27 +330,27 @@ def test_the_filter_selects_by_literal_scope(stored, asked, status, project, sto
 def test_other_keys_of_the_filter_are_ignored(project, store, as_maintainer):
     store()
 
-    answer = as_maintainer.get(variables(project, "FOO"), query_string={"filter[colour]": "blue"})
+    response = as_maintainer.get(variables(project, "FOO"), query_string={"filter[colour]": "blue"})
 
-    assert answer.status_code == 200
+    assert response.status_code == 200
 
 
 def test_an_empty_filter_is_ignored(project, store, as_maintainer):
     store("FOO", environment_scope="production")
 
     for empty in (None, {}, {"environment_scope": None}, {"environment_scope": ""}):
-        answer = as_maintainer.put(variables(project, "FOO"), json={"value": f"new {empty}", "filter": empty})
-        assert (answer.status_code, answer.json["value"]) == (200, f"new {empty}")
+        response = as_maintainer.put(variables(project, "FOO"), json={"value": f"new {empty}", "filter": empty})
+        assert (response.status_code, response.json["value"]) == (200, f"new {empty}")
 
 
 # Create
 
 
 def test_a_created_variable_is_returned_with_defaults(project, as_maintainer):
-    answer = as_maintainer.post(variables(project), json={"key": "TEST_VARIABLE_2", "value": "VALUE_2"})
+    response = as_maintainer.post(variables(project), json={"key": "TEST_VARIABLE_2", "value": "VALUE_2"})
 
-    assert answer.status_code == 201
-    assert answer.json == {
+    assert response.status_code == 201
+    assert response.json == {
         "variable_type": "env_var",
         "key": "TEST_VARIABLE_2",
         "value": "VALUE_2",
@@ -357,7 +361,7 @@ def test_a_created_variable_is_returned_with_defaults(project, as_maintainer):
         "environment_scope": "*",
         "description": None,
     }
-    assert listed(as_maintainer, project) == [answer.json]
+    assert listed(as_maintainer, project) == [response.json]
 
 
 def test_all_sent_fields_are_stored(project, as_maintainer):
@@ -372,10 +376,10 @@ def test_all_sent_fields_are_stored(project, as_maintainer):
         "description": "for the review applications",
     }
 
-    answer = as_maintainer.post(variables(project), json=sent)
+    response = as_maintainer.post(variables(project), json=sent)
 
-    assert (answer.status_code, answer.json) == (201, sent | {"hidden": False})
-    assert as_maintainer.get(variables(project, "API_SECRET")).json == answer.json
+    assert (response.status_code, response.json) == (201, sent | {"hidden": False})
+    assert as_maintainer.get(variables(project, "API_SECRET")).json == response.json
 
 
 @pytest.mark.parametrize(
@@ -395,10 +399,10 @@ def test_all_sent_fields_are_stored(project, as_maintainer):
     ],
 )
 def test_parameters_are_accepted_in_any_encoding(options, project, as_maintainer):
-    answer = as_maintainer.post(variables(project), **options)
+    response = as_maintainer.post(variables(project), **options)
 
-    assert answer.status_code == 201
-    shown = [answer.json[name] for name in ("key", "value", "protected", "variable_type")]
+    assert response.status_code == 201
+    shown = [response.json[name] for name in ("key", "value", "protected", "variable_type")]
     assert shown == ["FOO", "v 1", True, "file"]
 
 
@@ -423,10 +427,10 @@ UNREADABLE = [
 
 
 def test_invalid_parameters_are_refused(project, as_maintainer):
-    answers = [as_maintainer.post(variables(project), json=fields) for fields, _ in UNREADABLE]
+    responses = [as_maintainer.post(variables(project), json=fields) for fields, _ in UNREADABLE]
 
-    assert [answer.json for answer in answers] == [body for _, body in UNREADABLE]
-    assert {answer.status_code for answer in answers} == {400}
+    assert [response.json for response in responses] == [body for _, body in UNREADABLE]
+    assert {response.status_code for response in responses} == {400}
     assert listed(as_maintainer, project) == []
 
 
@@ -463,20 +467,20 @@ AGAINST_THE_RULES = [
 
 def test_a_variable_that_breaks_a_rule_is_refused(project, as_maintainer):
     good = {"key": "A", "value": "v"}
-    answers = [as_maintainer.post(variables(project), json=good | fields) for fields, _ in AGAINST_THE_RULES]
+    responses = [as_maintainer.post(variables(project), json=good | fields) for fields, _ in AGAINST_THE_RULES]
 
-    assert [answer.json for answer in answers] == [{"message": messages} for _, messages in AGAINST_THE_RULES]
-    assert {answer.status_code for answer in answers} == {400}
+    assert [response.json for response in responses] == [{"message": messages} for _, messages in AGAINST_THE_RULES]
+    assert {response.status_code for response in responses} == {400}
     assert listed(as_maintainer, project) == []
 
 
 def test_keys_are_stored_without_surrounding_blanks(project, as_maintainer):
     sent = ["foo", "FOO_bar_9", " FOO ", "\tTAB\n", "9", 5, "_", "k" * 255]
 
-    answers = [as_maintainer.post(variables(project), json={"key": key, "value": "v"}) for key in sent]
+    responses = [as_maintainer.post(variables(project), json={"key": key, "value": "v"}) for key in sent]
 
-    assert {answer.status_code for answer in answers} == {201}
-    assert [answer.json["key"] for answer in answers] == [str(key).strip() for key in sent]
+    assert {response.status_code for response in responses} == {201}
+    assert [response.json["key"] for response in responses] == [str(key).strip() for key in sent]
 
 
 def test_scopes_are_stored_without_surrounding_blanks(store):
@@ -490,10 +494,10 @@ def test_scopes_are_limited_to_the_size_of_an_index(project, as_maintainer):
     # as text that does not compress
     scope = "".join(f"{number * 7919 % 100_003:x}/" for number in range(3000))
 
-    answer = as_maintainer.post(variables(project), json={"key": "A", "value": "v", "environment_scope": scope})
+    response = as_maintainer.post(variables(project), json={"key": "A", "value": "v", "environment_scope": scope})
 
-    assert answer.status_code == 400
-    assert answer.json == {"message": {"environment_scope": ["is too long (maximum is 1024 characters)"]}}
+    assert response.status_code == 400
+    assert response.json == {"message": {"environment_scope": ["is too long (maximum is 1024 characters)"]}}
 
 
 @pytest.mark.both_databases
@@ -568,8 +572,8 @@ def test_a_key_may_be_reused_in_another_scope_case_or_project(project, store, as
     other = sample_data.make_project("other")
 
     for place, fields in ((project, {"environment_scope": "x"}), (project, {"key": "foo"}), (other, {})):
-        answer = as_admin.post(variables(place), json={"key": "FOO", "value": "v"} | fields)
-        assert answer.status_code == 201
+        response = as_admin.post(variables(place), json={"key": "FOO", "value": "v"} | fields)
+        assert response.status_code == 201
 
     assert (len(listed(as_admin, project)), len(listed(as_admin, other))) == (3, 1)
 
@@ -585,10 +589,10 @@ def test_two_hundred_concurrent_creations_create_one_variable(project, people, c
         return [send(client, "POST", path, {"key": "FOO", "value": f"v{number}"}) for number in range(5)]
 
     with ThreadPoolExecutor(len(clients)) as threads:
-        answers = [answer for five in threads.map(create_five, clients) for answer in five]
+        responses = [response for five in threads.map(create_five, clients) for response in five]
 
-    refusals = [answer.json for answer in answers if answer.status_code == 400]
-    assert Counter(answer.status_code for answer in answers) == {201: 1, 400: 199}
+    refusals = [response.json for response in responses if response.status_code == 400]
+    assert Counter(response.status_code for response in responses) == {201: 1, 400: 199}
     assert all(refusal == {"message": {"key": ["(FOO) has already been taken"]}} for refusal in refusals)
     assert len(listed(clients[0], project)) == 1
 
@@ -624,8 +628,8 @@ def test_values_that_can_be_masked(variable_type, project, as_maintainer):
     fit = [mask(f"KEY_{number}", value) for number, value in enumerate(FIT)]
     unfit = [mask("KEY", value) for value in UNFIT_VALUES]
 
-    assert [(answer.status_code, answer.json["value"]) for answer in fit] == [(201, value) for value in FIT]
-    assert [(answer.status_code, answer.json) for answer in unfit] == [(400, UNFIT)] * len(UNFIT_VALUES)
+    assert [(response.status_code, response.json["value"]) for response in fit] == [(201, value) for value in FIT]
+    assert [(response.status_code, response.json) for response in unfit] == [(400, UNFIT)] * len(UNFIT_VALUES)
 
 
 def test_a_raw_value_without_blanks_can_be_masked(project, as_maintainer):
@@ -643,7 +647,7 @@ def test_a_raw_value_without_blanks_can_be_masked(project, as_maintainer):
 def test_a_hidden_value_is_in_no_response(project, as_maintainer):
     sent = {"key": "FOO", "value": "never-to-be-seen", "masked_and_hidden": True}
 
-    answers = [
+    responses = [
         as_maintainer.post(variables(project), json=sent),
         as_maintainer.get(variables(project, "FOO")),
         as_maintainer.get(variables(project)),
@@ -653,9 +657,9 @@ def test_a_hidden_value_is_in_no_response(project, as_maintainer):
         as_maintainer.post(variables(project), json=sent),
     ]
 
-    assert [answer.status_code for answer in answers] == [201, 200, 200, 200, 200, 400, 400]
-    assert "never" not in "".join(answer.text for answer in answers)
-    assert {"hidden": True, "masked": True, "value": None}.items() <= answers[1].json.items()
+    assert [response.status_code for response in responses] == [201, 200, 200, 200, 200, 400, 400]
+    assert "never" not in "".join(response.text for response in responses)
+    assert {"hidden": True, "masked": True, "value": None}.items() <= responses[1].json.items()
 
 
 def test_a_hidden_value_is_stored(project, store, app):
@@ -670,10 +674,10 @@ def test_a_hidden_value_is_stored(project, store, app):
 def test_a_hidden_variable_stays_hidden(project, store, as_maintainer):
     store("FOO", "never-to-be-seen", masked_and_hidden=True)
 
-    answer = as_maintainer.put(variables(project, "FOO"), json={"masked": False, "protected": True})
+    response = as_maintainer.put(variables(project, "FOO"), json={"masked": False, "protected": True})
 
     text_ = "The visibility setting cannot be changed for masked and hidden variables."
-    assert (answer.status_code, answer.json) == (400, {"message": {"base": [text_]}})
+    assert (response.status_code, response.json) == (400, {"message": {"base": [text_]}})
     shown = as_maintainer.get(variables(project, "FOO")).json
     assert (shown["masked"], shown["hidden"], shown["protected"], shown["value"]) == (True, True, False, None)
 
@@ -682,16 +686,16 @@ def test_an_update_cannot_hide_a_variable(project, store, as_maintainer):
     store("FOO", "helloworld")
 
     for fields in ({"hidden": True}, {"masked_and_hidden": True}, {"masked": True}):
-        answer = as_maintainer.put(variables(project, "FOO"), json=fields)
-        assert (answer.status_code, answer.json["hidden"], answer.json["value"]) == (200, False, "helloworld")
+        response = as_maintainer.put(variables(project, "FOO"), json=fields)
+        assert (response.status_code, response.json["hidden"], response.json["value"]) == (200, False, "helloworld")
 
 
 def test_an_update_cannot_reveal_a_hidden_variable(project, store, as_maintainer):
     store("FOO", "never-to-be-seen", masked_and_hidden=True)
 
-    answer = as_maintainer.put(variables(project, "FOO"), json={"hidden": False, "masked_and_hidden": False})
+    response = as_maintainer.put(variables(project, "FOO"), json={"hidden": False, "masked_and_hidden": False})
 
-    assert (answer.status_code, answer.json["hidden"], answer.json["value"]) == (200, True, None)
+    assert (response.status_code, response.json["hidden"], response.json["value"]) == (200, True, None)
 
 
 # Update
@@ -701,11 +705,11 @@ def test_an_update_is_returned_and_stored(project, store, as_maintainer):
     store("FOO", "old")
     changes = {"variable_type": "file", "value": "new", "protected": True, "raw": True, "description": "text"}
 
-    answer = as_maintainer.put(variables(project, "FOO"), json=changes)
+    response = as_maintainer.put(variables(project, "FOO"), json=changes)
 
-    assert answer.status_code == 200
-    assert changes.items() <= answer.json.items()
-    assert as_maintainer.get(variables(project, "FOO")).json == answer.json
+    assert response.status_code == 200
+    assert changes.items() <= response.json.items()
+    assert as_maintainer.get(variables(project, "FOO")).json == response.json
 
 
 def test_an_update_changes_only_the_sent_fields(project, store, as_maintainer):
@@ -728,8 +732,8 @@ def test_an_update_changes_only_the_sent_fields(project, store, as_maintainer):
         ({"description": None}, {"description": None}),
     ):
         stored |= after
-        answer = as_maintainer.put(variables(project, "FOO"), json=given)
-        assert (answer.status_code, answer.json) == (200, stored), given
+        response = as_maintainer.put(variables(project, "FOO"), json=given)
+        assert (response.status_code, response.json) == (200, stored), given
 
     assert listed(as_maintainer, project) == [stored]
 
@@ -737,17 +741,17 @@ def test_an_update_changes_only_the_sent_fields(project, store, as_maintainer):
 def test_an_update_cannot_change_the_key(project, store, as_maintainer):
     store("FOO")
 
-    answer = as_maintainer.put(variables(project, "FOO"), json={"key": "BAR", "value": "new"})
+    response = as_maintainer.put(variables(project, "FOO"), json={"key": "BAR", "value": "new"})
 
-    assert (answer.json["key"], answer.json["value"]) == ("FOO", "new")
+    assert (response.json["key"], response.json["value"]) == ("FOO", "new")
 
 
 def test_a_key_in_the_query_is_ignored(project, store, as_maintainer):
     store("FOO")
 
-    answer = as_maintainer.get(variables(project, "FOO"), query_string={"key": "BAR"})
+    response = as_maintainer.get(variables(project, "FOO"), query_string={"key": "BAR"})
 
-    assert answer.json["key"] == "FOO"
+    assert response.json["key"] == "FOO"
 
 
 @pytest.mark.parametrize(
@@ -763,9 +767,9 @@ def test_an_update_changes_only_the_filtered_variable(options, project, store, a
     store("FOO", "one", environment_scope="staging")
     store("FOO", "two", environment_scope="production")
 
-    answer = as_maintainer.put(variables(project, "FOO"), **options)
+    response = as_maintainer.put(variables(project, "FOO"), **options)
 
-    assert (answer.status_code, answer.json["environment_scope"]) == (200, "production")
+    assert (response.status_code, response.json["environment_scope"]) == (200, "production")
     assert [entry["value"] for entry in listed(as_maintainer, project)] == ["one", "new"]
 
 
@@ -774,9 +778,9 @@ def test_the_filter_selects_and_the_parameter_sets_the_scope(project, store, as_
     store("FOO", environment_scope="production")
 
     changes = {"environment_scope": "qa", "filter": {"environment_scope": "staging"}}
-    answer = as_maintainer.put(variables(project, "FOO"), json=changes)
+    response = as_maintainer.put(variables(project, "FOO"), json=changes)
 
-    assert answer.json["environment_scope"] == "qa"
+    assert response.json["environment_scope"] == "qa"
     assert [entry["environment_scope"] for entry in listed(as_maintainer, project)] == ["qa", "production"]
 
 
@@ -800,10 +804,10 @@ def test_a_refused_update_changes_nothing(project, store, as_maintainer):
     before = store("FOO", "hello$world", masked=True, raw=True, environment_scope="mine")
     also = {"protected": True, "filter": {"environment_scope": "mine"}}
 
-    answers = [as_maintainer.put(variables(project, "FOO"), json=also | changes) for changes, _ in REFUSED_CHANGES]
+    responses = [as_maintainer.put(variables(project, "FOO"), json=also | changes) for changes, _ in REFUSED_CHANGES]
 
-    assert [answer.json for answer in answers] == [body for _, body in REFUSED_CHANGES]
-    assert {answer.status_code for answer in answers} == {400}
+    assert [response.json for response in responses] == [body for _, body in REFUSED_CHANGES]
+    assert {response.status_code for response in responses} == {400}
     assert as_maintainer.get(variables(project, "FOO"), query_string=only("mine")).json == before
 
 
@@ -845,9 +849,9 @@ def test_updating_a_concurrently_deleted_variable_is_not_found(project, store, a
     store("FOO")
     monkeypatch.setattr("project_service.areas.variables.service.check", delete_first)
 
-    answer = as_maintainer.put(variables(project, "FOO"), json={"value": "new"})
+    response = as_maintainer.put(variables(project, "FOO"), json={"value": "new"})
 
-    assert (answer.status_code, answer.json) == (404, {"message": "404 Not found"})
+    assert (response.status_code, response.json) == (404, {"message": "404 Not found"})
     assert len(listed(as_maintainer, project)) == 1  # the request that failed left everything as it was
 
 
@@ -878,10 +882,10 @@ def test_a_deleted_variable_is_gone(project, store, as_maintainer):
     store("FOO")
     store("BAR")
 
-    answer = as_maintainer.delete(variables(project, "FOO"), headers={"If-Unmodified-Since": "1 Jan 1990 00:00 GMT"})
+    response = as_maintainer.delete(variables(project, "FOO"), headers={"If-Unmodified-Since": "1 Jan 1990 00:00 GMT"})
     again = as_maintainer.delete(variables(project, "FOO"))
 
-    assert (answer.status_code, answer.data, answer.content_type) == (204, b"", None)
+    assert (response.status_code, response.data, response.content_type) == (204, b"", None)
     assert (again.status_code, again.json) == (404, MISSING)
     assert [entry["key"] for entry in listed(as_maintainer, project)] == ["BAR"]
 
@@ -907,10 +911,10 @@ def test_a_filtered_deletion_keeps_other_scopes(options, project, store, as_main
 def test_variables_are_removed_with_their_project(project, store, as_admin, run_jobs):
     store("FOO")
 
-    answer = as_admin.delete(f"/projects/{project.id}")
+    response = as_admin.delete(f"/projects/{project.id}")
     run_jobs()
 
-    assert answer.status_code == 202
+    assert response.status_code == 202
     assert db.session.scalar(text("SELECT count(*) FROM variables")) == 0
 
 
@@ -975,8 +979,8 @@ def test_a_failed_write_does_not_log_the_value(project, store, as_maintainer, lo
     store("FOO", "old")
     monkeypatch.setattr("project_service.kit.security.key_ring.KeyRing.encrypt", fail)
 
-    answer = as_maintainer.put(variables(project, "FOO"), json={"value": "plain-text-to-look-for"})
+    response = as_maintainer.put(variables(project, "FOO"), json={"value": "plain-text-to-look-for"})
 
-    assert answer.status_code == 500
+    assert response.status_code == 500
     assert "the key has gone" in str(log())
-    assert "plain-text" not in str(log()) + answer.text
+    assert "plain-text" not in str(log()) + response.text

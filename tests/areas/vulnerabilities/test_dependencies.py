@@ -16,9 +16,9 @@ def dev(as_, project):
 
 
 def dependencies(client, project, query=""):
-    answer = client.get(f"/projects/{project.id}/dependencies?{query}")
-    assert answer.status_code == 200, answer.json
-    return answer.json
+    response = client.get(f"/projects/{project.id}/dependencies?{query}")
+    assert response.status_code == 200, response.json
+    return response.json
 
 
 def named(listed):

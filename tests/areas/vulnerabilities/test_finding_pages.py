@@ -217,12 +217,12 @@ def test_the_url_of_a_pipeline_shows_its_findings(developer, project, people):
 def test_a_finding_is_dismissed_and_restored(developer, project):
     ingest_report(project, report(vulnerability("a"), vulnerability("b")))
 
-    answer = developer.send(f"{address()}/dismiss", dismissal_reason="false_positive", comment="Not <reached>")
-    page, left = developer.get(answer.location).text, titles(developer.get(DASHBOARD))
+    response = developer.send(f"{address()}/dismiss", dismissal_reason="false_positive", comment="Not <reached>")
+    page, left = developer.get(response.location).text, titles(developer.get(DASHBOARD))
     everything = titles(developer.get(f"{DASHBOARD}?scope=all"))
     undone = developer.send(f"{address()}/undo")
 
-    assert (answer.status_code, answer.location, undone.status_code) == (302, address(), 302)
+    assert (response.status_code, response.location, undone.status_code) == (302, address(), 302)
     assert "False positive" in page
     assert "Not &lt;reached&gt;" in page
     assert (left, everything) == (["Finding b"], ["Finding a", "Finding b"])
@@ -233,20 +233,20 @@ def test_a_finding_is_dismissed_and_restored(developer, project):
 def test_an_invalid_dismissal_shows_an_error(developer, project):
     ingest_report(project, report(vulnerability("a", cve=None, identifiers=None)))
 
-    answer = developer.send(f"{address()}/dismiss", dismissal_reason="", comment="x" * 50_001)
+    response = developer.send(f"{address()}/dismiss", dismissal_reason="", comment="x" * 50_001)
 
-    assert answer.status_code == 422
-    assert "too long" in answer.text
+    assert response.status_code == 422
+    assert "too long" in response.text
     assert db.session.query(Feedback).count() == 0
 
 
 def test_an_issue_is_created_from_a_finding(developer, project):
     ingest_report(project, report(vulnerability("a")))
 
-    answer = developer.send(f"{address()}/issue")
-    page = developer.get(answer.location).text
+    response = developer.send(f"{address()}/issue")
+    page = developer.get(response.location).text
 
-    assert (answer.status_code, db.session.query(Issue).one().title) == (302, "Investigate vulnerability: Finding a")
+    assert (response.status_code, db.session.query(Issue).one().title) == (302, "Investigate vulnerability: Finding a")
     assert ("View issue #1" in page, "Create issue" in page) == (True, False)
     assert '<a href="/acme/shop/-/issues/1">#1</a>' in developer.get(DASHBOARD).text
 
@@ -270,12 +270,12 @@ def upload(visitor, raw, **fields):
 
 
 def test_a_report_is_uploaded(developer, project):
-    answer = upload(developer, orjson.dumps(report(vulnerability("a"))), ref="feature", sha="ab" * 20)
+    response = upload(developer, orjson.dumps(report(vulnerability("a"))), ref="feature", sha="ab" * 20)
 
     stored = db.session.query(Pipeline).one()
-    assert (answer.status_code, answer.location) == (302, f"{DASHBOARD}?pipeline_id={stored.id}")
+    assert (response.status_code, response.location) == (302, f"{DASHBOARD}?pipeline_id={stored.id}")
     assert (stored.ref, stored.sha) == ("feature", "ab" * 20)
-    assert titles(developer.get(answer.location)) == ["Finding a"]
+    assert titles(developer.get(response.location)) == ["Finding a"]
 
 
 @pytest.mark.parametrize(
@@ -288,16 +288,16 @@ def test_a_report_is_uploaded(developer, project):
     ],
 )
 def test_a_refused_report_shows_the_error_on_the_form(raw, fields, told, developer, project):
-    answer = upload(developer, raw, **fields)
+    response = upload(developer, raw, **fields)
 
-    assert (answer.status_code, told in html.unescape(answer.text)) == (422, True)
+    assert (response.status_code, told in html.unescape(response.text)) == (422, True)
     assert db.session.query(Pipeline).count() == 0
 
 
 def test_a_form_without_a_file_shows_an_error(developer, project):
-    answer = developer.send(UPLOAD, report_type="sast", ref="", sha="")
+    response = developer.send(UPLOAD, report_type="sast", ref="", sha="")
 
-    assert (answer.status_code, "Report can&#39;t be blank" in answer.text) == (422, True)
+    assert (response.status_code, "Report can&#39;t be blank" in response.text) == (422, True)
 
 
 def test_security_is_in_the_navigation_of_permitted_users(visit, project):
@@ -323,9 +323,9 @@ def test_feedback_with_a_session_needs_the_form_token(developer, project):
     path = "/acme/shop/-/vulnerability_feedback"
 
     without = developer.open("POST", path, data=given)
-    answer = developer.send(path, **given)
+    response = developer.send(path, **given)
 
-    assert (without.status_code, answer.status_code, answer.json["author"]["username"]) == (400, 201, "dev")
+    assert (without.status_code, response.status_code, response.json["author"]["username"]) == (400, 201, "dev")
 
 
 ODD = {

@@ -46,9 +46,9 @@ def counts(cell):
 def upload(client, project, name, **fields):
     """Send a file without its type; the answer and the findings that are listed then."""
     fields = {"source_root": SOURCE_ROOTS[name]} | fields if name in SOURCE_ROOTS else fields
-    answer = send(client, project, (REPORTS / name).read_bytes(), "", **fields)
-    assert answer.status_code == 201, answer.json
-    return answer.json, client.get(findings(project)).json
+    response = send(client, project, (REPORTS / name).read_bytes(), "", **fields)
+    assert response.status_code == 201, response.json
+    return response.json, client.get(findings(project)).json
 
 
 def named(listed, name):
@@ -73,36 +73,36 @@ def test_the_readme_of_the_data_is_parsed():
 def test_a_report_gives_the_described_findings(name, as_, first_project):
     found, merged, dropped, left, suppressed, types, severity, confidence, warnings = COUNTED[name]
 
-    answer, listed = upload(as_(DEV), first_project, name)
+    response, listed = upload(as_(DEV), first_project, name)
 
-    assert (answer["found"], answer["merged"], answer["dropped"]) == (int(found), int(merged), int(dropped))
-    assert answer["left"] == {"total": sum(counts(left).values()), "reasons": counts(left)}
-    assert answer["suppressed"] == int(suppressed) == sum(one["state"] == "dismissed" for one in listed)
+    assert (response["found"], response["merged"], response["dropped"]) == (int(found), int(merged), int(dropped))
+    assert response["left"] == {"total": sum(counts(left).values()), "reasons": counts(left)}
+    assert response["suppressed"] == int(suppressed) == sum(one["state"] == "dismissed" for one in listed)
     assert Counter(one["report_type"] for one in listed) == counts(types)
     assert Counter(one["severity"] for one in listed) == counts(severity)
     assert Counter(one["confidence"] for one in listed) == counts(confidence)
-    assert {one["code"]: one["count"] for one in answer["warnings"]} == counts(warnings)
-    assert (answer["format_version"], answer["components"]) == (VERSIONS.get(name), COMPONENTS.get(name, 0))
-    assert len(listed) == answer["merged"]
+    assert {one["code"]: one["count"] for one in response["warnings"]} == counts(warnings)
+    assert (response["format_version"], response["components"]) == (VERSIONS.get(name), COMPONENTS.get(name, 0))
+    assert len(listed) == response["merged"]
     told = [
-        (one["category"], one["complete"], one["found"] - one["merged"] - one["dropped"]) for one in answer["reports"]
+        (one["category"], one["complete"], one["found"] - one["merged"] - one["dropped"]) for one in response["reports"]
     ]
     if name != "every-rule.sarif":
-        assert told == [("", name != "cyclonedx-inventory.json", answer["left"]["total"])]
+        assert told == [("", name != "cyclonedx-inventory.json", response["left"]["total"])]
 
 
 def test_absolute_paths_are_reported(as_, first_project):
-    answer, _ = upload(as_(DEV), first_project, "eslint.sarif", source_root="")
+    response, _ = upload(as_(DEV), first_project, "eslint.sarif", source_root="")
 
-    assert [(one["code"], one["count"]) for one in answer["warnings"]] == [("absolute_path", 6)]
+    assert [(one["code"], one["count"]) for one in response["warnings"]] == [("absolute_path", 6)]
 
 
 def test_the_runs_of_a_file_are_distinguished(as_, first_project):
-    answer, _ = upload(as_(DEV), first_project, "every-rule.sarif")
+    response, _ = upload(as_(DEV), first_project, "every-rule.sarif")
 
     told = [
         (one["scanner"]["external_id"], one["category"], one["found"], one["merged"], one["dropped"], one["complete"])
-        for one in answer["reports"]
+        for one in response["reports"]
     ]
     assert told == [
         ("acme-scan", "nightly/backend", 16, 10, 1, False),
@@ -213,8 +213,8 @@ def test_both_formats_of_bandit_have_the_same_findings(as_, first_project):
 
 def test_both_formats_of_bandit_are_merged_in_a_pipeline(as_, first_project):
     dev = as_(DEV)
-    answer, _ = upload(dev, first_project, "bandit.json")
-    again, listed = upload(dev, first_project, "bandit.sarif", pipeline_id=answer["pipeline_id"])
+    response, _ = upload(dev, first_project, "bandit.json")
+    again, listed = upload(dev, first_project, "bandit.sarif", pipeline_id=response["pipeline_id"])
 
     assert (again["found"], again["merged"], again["dropped"], len(listed)) == (10, 0, 10, 10)
 

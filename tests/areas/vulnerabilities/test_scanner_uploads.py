@@ -40,10 +40,10 @@ def names(client, project):
 
 
 def test_a_dry_run_returns_the_summary_and_stores_nothing(dev, project):
-    answer = send(dev, project, sarif(result(), result()), "", dry_run="true")
+    response = send(dev, project, sarif(result(), result()), "", dry_run="true")
 
-    assert (answer.status_code, answer.json["pipeline_id"]) == (200, None)
-    assert (answer.json["found"], answer.json["merged"], answer.json["dropped"]) == (2, 1, 1)
+    assert (response.status_code, response.json["pipeline_id"]) == (200, None)
+    assert (response.json["found"], response.json["merged"], response.json["dropped"]) == (2, 1, 1)
     assert (db.session.query(Pipeline).count(), db.session.query(SecurityReport).count()) == (0, 0)
 
 
@@ -58,9 +58,9 @@ def test_a_dry_run_returns_the_summary_and_stores_nothing(dev, project):
     ],
 )
 def test_invalid_parameters_are_refused(fields, message, dev, project):
-    answer = send(dev, project, sarif(), "", **fields)
+    response = send(dev, project, sarif(), "", **fields)
 
-    assert (answer.status_code, answer.json) == (400, {"message": message})
+    assert (response.status_code, response.json) == (400, {"message": message})
 
 
 def test_branch_and_commit_are_aliases(dev, project):
@@ -80,9 +80,9 @@ def test_scanners_with_long_names_are_accepted(dev, project):
 
 
 def test_a_given_type_applies_to_all_results(dev, project):
-    answer = send(dev, project, sarif(result(), scanner="gitleaks"), "dast")
+    response = send(dev, project, sarif(result(), scanner="gitleaks"), "dast")
 
-    assert (answer.json["report_type"], {one["report_type"] for one in listed(dev, project)}) == ("dast", {"dast"})
+    assert (response.json["report_type"], {one["report_type"] for one in listed(dev, project)}) == ("dast", {"dast"})
 
 
 @pytest.mark.both_databases
@@ -108,9 +108,9 @@ def test_a_repeated_scan_replaces_all_types_of_its_scanner_and_category(dev, pro
 @pytest.mark.both_databases
 def test_findings_with_one_key_are_numbered_and_duplicates_of_other_reports_dropped(dev, project):
     same = {"region": {"snippet": {"text": "eval(x)"}}}
-    answer = send(dev, project, sarif(result(line=9, **same), result(line=2, **same), result(line=2, **same)), "")
+    response = send(dev, project, sarif(result(line=9, **same), result(line=2, **same), result(line=2, **same)), "")
 
-    assert (answer.json["merged"], answer.json["dropped"]) == (2, 1)
+    assert (response.json["merged"], response.json["dropped"]) == (2, 1)
     first = {one["location"]["start_line"]: one["uuid"] for one in listed(dev, project)}
     assert len(set(first.values())) == 2
 
@@ -118,8 +118,8 @@ def test_findings_with_one_key_are_numbered_and_duplicates_of_other_reports_drop
     moved = {one["location"]["start_line"]: one["uuid"] for one in listed(dev, project)}
     assert [moved[5], moved[12]] == [first[2], first[9]]
 
-    other = send(dev, project, sarif(result("R", line=5)), "", category="b", pipeline_id=answer.json["pipeline_id"])
-    again = send(dev, project, sarif(result("R", line=5)), "", category="c", pipeline_id=answer.json["pipeline_id"])
+    other = send(dev, project, sarif(result("R", line=5)), "", category="b", pipeline_id=response.json["pipeline_id"])
+    again = send(dev, project, sarif(result("R", line=5)), "", category="c", pipeline_id=response.json["pipeline_id"])
     assert [(one.json["merged"], one.json["dropped"]) for one in (other, again)] == [(1, 0), (0, 1)]
 
 
@@ -163,9 +163,9 @@ def test_the_page_shows_the_detected_format(visit, project):
     form = {"csrf_token": developer.csrf_token(), "report_type": "", "ref": "", "sha": "", "category": "nightly"}
     document = sarif(result(kind="pass"), result("B"), result("C", codeFlows=[]), scanner="Some <b>Scan</b>")
 
-    answer = developer.open("POST", path, data=form | {"file": (io.BytesIO(orjson.dumps(document)), "r")})
+    response = developer.open("POST", path, data=form | {"file": (io.BytesIO(orjson.dumps(document)), "r")})
 
-    shown = developer.get(answer.location).text
+    shown = developer.get(response.location).text
     told = "Recognised as SARIF 2.1.0 of Some <b>Scan</b>: 3 entries read, 2 listed, 1 left out (pass 1)."
     assert told in html.unescape(shown)
     assert "Some <b>" not in shown

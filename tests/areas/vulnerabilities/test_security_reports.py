@@ -41,12 +41,12 @@ def one(client, project, entry, kind="sast", **fields):
 
 @pytest.mark.both_databases
 def test_a_report_returns_its_counts(dev, project):
-    answer = send(dev, project, report(vulnerability("a"), vulnerability("a"), vulnerability("b")))
+    response = send(dev, project, report(vulnerability("a"), vulnerability("a"), vulnerability("b")))
 
-    told = answer.json
+    told = response.json
     stored = db.session.get_one(Pipeline, told.pop("pipeline_id"))
     counts = {"found": 3, "merged": 2, "dropped": 1, "left": {"total": 0, "reasons": {}}, "suppressed": 0}
-    assert answer.status_code == 201
+    assert response.status_code == 201
     assert told == counts | {
         "format": "gitlab",
         "format_version": "14.0.0",
@@ -86,9 +86,9 @@ def test_a_report_has_a_branch_and_a_commit(dev, project):
     ],
 )
 def test_an_invalid_branch_or_commit_is_refused(fields, refusal, dev, project):
-    answer = send(dev, project, report(vulnerability()), **fields)
+    response = send(dev, project, report(vulnerability()), **fields)
 
-    assert (answer.status_code, answer.json, rows()) == (400, {"message": refusal}, [0, 0, 0, 0])
+    assert (response.status_code, response.json, rows()) == (400, {"message": refusal}, [0, 0, 0, 0])
 
 
 def test_a_report_for_an_unknown_pipeline_is_refused(dev, project, people):
@@ -96,21 +96,21 @@ def test_a_report_for_an_unknown_pipeline_is_refused(dev, project, people):
     sample_data.add_member(other, people[DEV], sample_data.ROLES[DEV])
     pipeline = ingest(dev, other, report())
 
-    answers = [send(dev, project, report(), pipeline_id=number) for number in (pipeline, 999999)]
+    responses = [send(dev, project, report(), pipeline_id=number) for number in (pipeline, 999999)]
 
-    assert [(one.status_code, one.json) for one in answers] == [(404, {"message": "404 Pipeline Not Found"})] * 2
+    assert [(one.status_code, one.json) for one in responses] == [(404, {"message": "404 Pipeline Not Found"})] * 2
 
 
 def test_a_pipeline_keeps_its_branch_and_commit(dev, project):
     pipeline = ingest(dev, project, report(), ref="main", sha="ab" * 20)
 
-    answers = [
+    responses = [
         send(dev, project, report(), pipeline_id=pipeline, **fields)
         for fields in ({"ref": "main", "sha": "ab" * 20}, {"ref": "other"}, {"sha": "cd" * 20})
     ]
 
-    assert [answer.status_code for answer in answers] == [201, 400, 400]
-    assert answers[1].json == {"message": {"ref": ["is not that of the pipeline"]}}
+    assert [response.status_code for response in responses] == [201, 400, 400]
+    assert responses[1].json == {"message": {"ref": ["is not that of the pipeline"]}}
 
 
 @pytest.mark.parametrize(
@@ -123,9 +123,9 @@ def test_a_pipeline_keeps_its_branch_and_commit(dev, project):
     ],
 )
 def test_required_parameters_are_named(data, refusal, dev, project):
-    answer = dev.post(f"/projects/{project.id}/security_reports", data=data)
+    response = dev.post(f"/projects/{project.id}/security_reports", data=data)
 
-    assert (answer.status_code, answer.json) == (400, {"error": refusal})
+    assert (response.status_code, response.json) == (400, {"error": refusal})
 
 
 @pytest.mark.parametrize(
@@ -200,18 +200,18 @@ def test_an_invalid_report_is_refused_with_the_position(
     if streamed:
         monkeypatch.setattr(report_json, "MAX_PARSED_BYTES", -1)
 
-    answer = send(dev, project, raw)
+    response = send(dev, project, raw)
 
-    assert (answer.status_code, answer.json["message"], answer.json["pointer"]) == (422, message, pointer)
-    assert answer.json["reason"] == reason if reason else answer.json["reason"]
+    assert (response.status_code, response.json["message"], response.json["pointer"]) == (422, message, pointer)
+    assert response.json["reason"] == reason if reason else response.json["reason"]
     assert rows() == [0, 0, 0, 0]
 
 
 @pytest.mark.parametrize("kind", ["dast", "container_scanning", "coverage_fuzzing", "api_fuzzing"])
 def test_a_bare_list_is_refused_for_some_types(kind, dev, project):
-    answer = send(dev, project, [vulnerability()], kind)
+    response = send(dev, project, [vulnerability()], kind)
 
-    assert (answer.status_code, answer.json["message"]) == (422, f"{kind} security report parsing failed")
+    assert (response.status_code, response.json["message"]) == (422, f"{kind} security report parsing failed")
 
 
 @pytest.mark.parametrize("kind", ["sast", "secret_detection", "dependency_scanning"])
@@ -230,17 +230,17 @@ def test_a_bare_list_gives_the_same_as_a_report(kind, dev, project):
     "document", [{}, [], {"vulnerabilities": None}, {"vulnerabilities": []}, {"version": 5, "scan": "x"}]
 )
 def test_an_empty_report_has_no_findings(document, dev, project):
-    answer = send(dev, project, document)
+    response = send(dev, project, document)
 
-    assert (answer.status_code, answer.json["found"], names(dev, project)) == (201, 0, [])
+    assert (response.status_code, response.json["found"], names(dev, project)) == (201, 0, [])
 
 
 def test_an_invalid_report_does_not_change_others_of_its_pipeline(dev, project):
     pipeline = ingest(dev, project, report(vulnerability("a")))
 
-    answer = send(dev, project, b"{", pipeline_id=pipeline)
+    response = send(dev, project, b"{", pipeline_id=pipeline)
 
-    assert (answer.status_code, names(dev, project)) == (422, ["Finding a"])
+    assert (response.status_code, names(dev, project)) == (422, ["Finding a"])
 
 
 @pytest.mark.parametrize(
@@ -499,11 +499,11 @@ def written_by(scanner, *entries):
 
 
 def test_duplicates_in_one_report_are_dropped(dev, project):
-    answer = send(
+    response = send(
         dev, project, report(dependency("1", "A"), dependency("2", "A"), dependency("3", "B")), "dependency_scanning"
     )
 
-    assert (answer.json["merged"], answer.json["dropped"]) == (2, 1)
+    assert (response.json["merged"], response.json["dropped"]) == (2, 1)
     assert names(dev, project) == ["Finding 1", "Finding 3"]
 
 
@@ -545,9 +545,9 @@ def test_report_types_are_not_merged_with_each_other(dev, project):
 def test_duplicates_across_reports_are_dropped(dev, project):
     pipeline = ingest(dev, project, report(vulnerability("b"), vulnerability("c")))
 
-    answer = send(dev, project, report(vulnerability("a"), vulnerability("c", name="Later")), pipeline_id=pipeline)
+    response = send(dev, project, report(vulnerability("a"), vulnerability("c", name="Later")), pipeline_id=pipeline)
 
-    told = {name: answer.json[name] for name in ("pipeline_id", "report_type", "found", "merged", "dropped")}
+    told = {name: response.json[name] for name in ("pipeline_id", "report_type", "found", "merged", "dropped")}
     assert told == {"pipeline_id": pipeline, "report_type": "sast", "found": 2, "merged": 1, "dropped": 1}
     assert names(dev, project) == ["Finding a", "Finding b", "Finding c"]
     assert dev.get(findings(project)).headers["X-Total"] == "3"
@@ -573,10 +573,10 @@ def test_a_dropped_finding_returns_when_its_duplicate_is_gone(dev, project):
     pipeline = ingest(dev, project, first, "dependency_scanning")
     before = names(dev, project)
     second = written_by("bundler_audit", entry("3", "A"))
-    answer = send(dev, project, second, "dependency_scanning", pipeline_id=pipeline)
+    response = send(dev, project, second, "dependency_scanning", pipeline_id=pipeline)
 
     assert (before, names(dev, project)) == (["Finding 1"], ["Finding 2", "Finding 3"])
-    assert answer.json["merged"] == 1
+    assert response.json["merged"] == 1
 
 
 def test_a_report_without_scanner_uses_that_of_the_first_entry(dev, project):
@@ -641,11 +641,11 @@ ZAP = {
 def test_native_reports_of_zap_are_read(single, streamed, dev, project, monkeypatch):
     if streamed:
         monkeypatch.setattr(report_json, "MAX_PARSED_BYTES", -1)
-    answer = send(dev, project, ZAP | {"site": ZAP["site"][1]} if single else ZAP, "dast")
+    response = send(dev, project, ZAP | {"site": ZAP["site"][1]} if single else ZAP, "dast")
 
     found = dev.get(findings(project)).json[0]
 
-    assert (answer.json["found"], answer.json["dropped"]) == (3, 1)
+    assert (response.json["found"], response.json["dropped"]) == (3, 1)
     assert (found["name"], found["severity"], found["confidence"]) == ("Cookie No HttpOnly Flag", "low", "medium")
     assert (found["description"], found["solution"]) == ("A cookie & more.", "Set it.")
     assert found["scanner"] == {"external_id": "zaproxy", "name": "ZAProxy"}
@@ -738,8 +738,8 @@ def test_reports_of_one_commit_share_a_pipeline_until_a_job_is_repeated(dev, pro
 
 def listed_in(client, project, pipeline):
     """The names of the findings of a pipeline, sorted."""
-    answer = client.get(findings(project, f"scope=all&per_page=100&pipeline_id={pipeline}"))
-    return sorted(one["name"] for one in answer.json)
+    response = client.get(findings(project, f"scope=all&per_page=100&pipeline_id={pipeline}"))
+    return sorted(one["name"] for one in response.json)
 
 
 @pytest.mark.both_databases

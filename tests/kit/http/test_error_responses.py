@@ -59,15 +59,15 @@ def full_database():
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )  # fmt: skip
 def test_each_error_has_its_status_and_body(error, status, body):
-    answer = responses.render(error)
+    response = responses.render(error)
 
-    assert (answer.status_code, answer.content_type, answer.json) == (status, "application/json", body)
+    assert (response.status_code, response.content_type, response.json) == (status, "application/json", body)
 
 
 def test_malformed_requests_get_plain_text_responses():
-    answer = responses.render(errors.Malformed())
+    response = responses.render(errors.Malformed())
 
-    assert (answer.status_code, answer.mimetype, answer.data) == (400, "text/plain", b"Bad Request")
+    assert (response.status_code, response.mimetype, response.data) == (400, "text/plain", b"Bad Request")
 
 
 @pytest.mark.parametrize(
@@ -109,6 +109,6 @@ def test_other_errors_have_no_www_authenticate_header(error):
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
 def test_exceptions_of_libraries_are_mapped_to_our_bodies(raised, status, body):
-    answer = responses.render(responses.as_service_error(raised))
+    response = responses.render(responses.as_service_error(raised))
 
-    assert (answer.status_code, answer.json) == (status, body)
+    assert (response.status_code, response.json) == (status, body)

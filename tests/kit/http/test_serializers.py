@@ -184,7 +184,7 @@ def test_every_api_response_is_serialized_as_by_marshmallow(app, filled, monkeyp
 
     dump = Schema.dump
     monkeypatch.setattr(Schema, "dump", compare)
-    answers = survey(app, filled)
+    responses = survey(app, filled)
 
-    assert [path for path, (status, _) in answers.items() if status >= 500] == []
+    assert [path for path, (status, _) in responses.items() if status >= 500] == []
     assert len(compared) > 20

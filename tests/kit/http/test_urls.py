@@ -57,37 +57,37 @@ def segments():
     ],
 )
 def test_a_path_is_split_at_unencoded_slashes_only(path, found, segments):
-    answer = segments.get("/", environ_overrides={"RAW_URI": path, "REQUEST_URI": path})
+    response = segments.get("/", environ_overrides={"RAW_URI": path, "REQUEST_URI": path})
 
-    assert answer.json == found
+    assert response.json == found
 
 
 def test_an_absolute_request_target_is_split_alike(segments):
-    answer = segments.get("/", environ_overrides={"RAW_URI": "http://host/api/a%2Fb?c=d"})
+    response = segments.get("/", environ_overrides={"RAW_URI": "http://host/api/a%2Fb?c=d"})
 
-    assert answer.json == ["a/b"]
+    assert response.json == ["a/b"]
 
 
 def test_unencoded_bytes_in_paths_are_decoded(segments):
-    answer = segments.get("/", environ_overrides={"RAW_URI": "/api/" + "ä".encode().decode("latin-1")})
+    response = segments.get("/", environ_overrides={"RAW_URI": "/api/" + "ä".encode().decode("latin-1")})
 
-    assert answer.json == ["ä"]
+    assert response.json == ["ä"]
 
 
 @pytest.mark.parametrize("path", ["/api/%ff", "/api/a%00b", "/api/\xff", "/%00", "/api/%C3%28"])
 def test_a_path_with_invalid_utf8_is_a_plain_400(path, segments):
-    answer = segments.get("/", environ_overrides={"RAW_URI": path})
+    response = segments.get("/", environ_overrides={"RAW_URI": path})
 
-    assert (answer.status_code, answer.content_type, answer.data) == (400, "text/plain", b"Bad Request")
+    assert (response.status_code, response.content_type, response.data) == (400, "text/plain", b"Bad Request")
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=20))
 def test_any_text_is_kept_as_one_segment(segments, text):
     path = f"/api/{urls.encode(text)}/end"
 
-    answer = segments.get("/", environ_overrides={"RAW_URI": path})
+    response = segments.get("/", environ_overrides={"RAW_URI": path})
 
-    assert answer.json == [text, "end"]
+    assert response.json == [text, "end"]
 
 
 @pytest.mark.parametrize(

@@ -111,17 +111,17 @@ def test_a_unit_of_work_that_fails_leaves_neither_task_nor_notification(app, not
 
 
 def test_a_request_defers_its_job_with_its_id(as_admin, group, notifications):
-    answer = as_admin.delete(f"/groups/{group.id}", headers={"X-Request-Id": "from-the-client"})
+    response = as_admin.delete(f"/groups/{group.id}", headers={"X-Request-Id": "from-the-client"})
 
-    assert answer.status_code == 202
+    assert response.status_code == 202
     assert [task.request_id for task in tasks()] == ["from-the-client"]
     assert len(notifications) == 1
 
 
 def test_a_request_succeeds_while_redis_is_unavailable(as_admin, group, run_jobs):
-    answer = as_admin.delete(f"/groups/{group.id}")
+    response = as_admin.delete(f"/groups/{group.id}")
 
-    assert answer.status_code == 202
+    assert response.status_code == 202
     assert len(tasks()) == 1
     assert run_jobs() == 1
 

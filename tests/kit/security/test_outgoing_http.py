@@ -52,15 +52,15 @@ UNRESOLVED = "Host cannot be resolved or invalid"
 class Names:
     """A resolver: each name has its answers one after the other, the last one for ever; others do not exist."""
 
-    def __init__(self, **answers: list[list[str]]) -> None:
-        self.answers = {name.replace("_", "."): list(rounds) for name, rounds in answers.items()}
+    def __init__(self, **responses: list[list[str]]) -> None:
+        self.responses = {name.replace("_", "."): list(rounds) for name, rounds in responses.items()}
         self.asked: list[str] = []
 
     def __call__(self, host: str, port: int, family: int = 0, type: int = 0) -> list[rules.AddressInfo]:
         self.asked.append(host)
-        if host not in self.answers:
+        if host not in self.responses:
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-        rounds = self.answers[host]
+        rounds = self.responses[host]
         addresses = rounds.pop(0) if len(rounds) > 1 else rounds[0]
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in addresses]
 
@@ -80,8 +80,8 @@ def client(names: Names) -> Client:
 
 
 def get(client: Client, url: str, **options: object) -> bytes:
-    with client.request("GET", url, **options) as answer:  # type: ignore[arg-type]  # passed on as they are
-        return answer.read(1_000_000)
+    with client.request("GET", url, **options) as response:  # type: ignore[arg-type]  # passed on as they are
+        return response.read(1_000_000)
 
 
 def verdict(url: str, policy: Policy | None = None, resolver: rules.Resolver = everything_is_public) -> str | None:
@@ -375,7 +375,7 @@ def test_an_allowlist_entry_permits_its_address(entry: str, url: str, names: Nam
     ],
 )
 def test_an_allowlist_entry_permits_nothing_else(entry: str, url: str, names: Names) -> None:
-    names.answers["a.intern.test"] = [["10.0.0.1"]]
+    names.responses["a.intern.test"] = [["10.0.0.1"]]
 
     assert verdict(url, Policy(allowed=(entry,)), names) is not None
 
@@ -437,7 +437,7 @@ def test_only_the_instances_own_host_and_port_are_exempt(own: str, url: str, tex
 def test_the_connection_goes_to_the_address_that_was_checked(
     client: Client, remote: RemoteServer, names: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names.answers["far.test"] = [["127.0.0.1"], ["127.0.0.2"]]
+    names.responses["far.test"] = [["127.0.0.1"], ["127.0.0.2"]]
     system = Mock(side_effect=socket.getaddrinfo)
     monkeypatch.setattr(socket, "getaddrinfo", system)
 
@@ -450,7 +450,7 @@ def test_the_connection_goes_to_the_address_that_was_checked(
 def test_a_name_that_becomes_private_is_refused_at_the_next_lookup(
     client: Client, remote: RemoteServer, names: Names
 ) -> None:
-    names.answers["far.test"] = [["127.0.0.1"], ["127.0.0.2"]]
+    names.responses["far.test"] = [["127.0.0.1"], ["127.0.0.2"]]
     remote.redirects("/", "/again")
 
     with pytest.raises(Blocked, match=LOOPBACK):
@@ -556,8 +556,8 @@ def test_a_header_that_would_break_the_request_is_not_sent(
 
 
 def test_bytes_are_sent_with_their_length(client: Client, remote: RemoteServer) -> None:
-    with client.request("PUT", remote.url(), body=b"content") as answer:
-        assert answer.status == 200
+    with client.request("PUT", remote.url(), body=b"content") as response:
+        assert response.status == 200
 
     assert remote.received[0].body == b"content"
     assert remote.received[0].headers["Content-Length"] == "7"
@@ -568,8 +568,8 @@ def test_a_file_is_streamed(client: Client, remote: RemoteServer, tmp_path: Path
     path = tmp_path / "archive"
     path.write_bytes(b"abc" * 100_000)
 
-    with path.open("rb") as file, client.request("PUT", remote.url(), body=file, headers=headers) as answer:
-        assert answer.status == 200
+    with path.open("rb") as file, client.request("PUT", remote.url(), body=file, headers=headers) as response:
+        assert response.status == 200
 
     assert remote.received[0].body == path.read_bytes()
     assert ("Transfer-Encoding" in remote.received[0].headers) == (headers == {})
@@ -601,65 +601,65 @@ def test_a_response_before_the_end_of_an_upload_is_read() -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         threading.Thread(target=refuse, args=(listener,), daemon=True).start()
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
-        with Client(FAR_SIDE).request("PUT", url, body=pieces()) as answer:
-            assert answer.status == 413
+        with Client(FAR_SIDE).request("PUT", url, body=pieces()) as response:
+            assert response.status == 413
 
 
 # What comes back
 
 
 def test_an_error_status_is_returned_as_a_response(client: Client, remote: RemoteServer) -> None:
-    remote.answers["/"] = lambda handler: reply(handler, 503, b"later")
+    remote.responses["/"] = lambda handler: reply(handler, 503, b"later")
 
-    with client.request("GET", remote.url()) as answer:
-        assert (answer.status, answer.read(100)) == (503, b"later")
+    with client.request("GET", remote.url()) as response:
+        assert (response.status, response.read(100)) == (503, b"later")
 
 
 def test_a_head_request_returns_headers_without_a_body(client: Client, remote: RemoteServer) -> None:
-    remote.answers["/"] = lambda handler: reply(handler, content_type="application/gzip")
+    remote.responses["/"] = lambda handler: reply(handler, content_type="application/gzip")
 
-    answer = client.head(remote.url())
+    response = client.head(remote.url())
 
-    assert (answer.status, answer.headers["content-TYPE"], answer.headers["Content-Length"]) == (
+    assert (response.status, response.headers["content-TYPE"], response.headers["Content-Length"]) == (
         200,
         "application/gzip",
         "5",
     )
-    assert answer.read(100) == b""
+    assert response.read(100) == b""
     assert [received.line for received in remote.received] == ["HEAD / HTTP/1.1"]
 
 
 def test_the_body_is_read_in_chunks_of_the_given_size(client: Client, remote: RemoteServer) -> None:
-    remote.answers["/"] = lambda handler: reply(handler, body=b"0123456789")
+    remote.responses["/"] = lambda handler: reply(handler, body=b"0123456789")
 
-    with client.request("GET", remote.url()) as answer:
-        assert list(answer.iter_chunks(4)) == [b"0123", b"4567", b"89"]
+    with client.request("GET", remote.url()) as response:
+        assert list(response.iter_chunks(4)) == [b"0123", b"4567", b"89"]
 
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 def test_a_chunked_body_is_decoded(client: Client, remote: RemoteServer) -> None:
-    remote.answers["/"] = raw(CHUNKED + b"3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n")
+    remote.responses["/"] = raw(CHUNKED + b"3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n")
 
     assert get(client, remote.url()) == b"abcdefg"
 
 
 def test_a_compressed_body_is_not_decompressed(client: Client, remote: RemoteServer) -> None:
-    remote.answers["/"] = lambda handler: reply(handler, body=b"\x1f\x8bno gzip", content_encoding="gzip")
+    remote.responses["/"] = lambda handler: reply(handler, body=b"\x1f\x8bno gzip", content_encoding="gzip")
 
     assert get(client, remote.url()) == b"\x1f\x8bno gzip"
 
 
 def test_the_size_of_a_body_is_limited(client: Client, remote: RemoteServer) -> None:
-    with client.request("GET", remote.url()) as answer:
-        assert answer.read(5) == b"hello"
-    with client.request("GET", remote.url()) as answer, pytest.raises(RequestFailed, match="more than 4 bytes"):
-        answer.read(4)
+    with client.request("GET", remote.url()) as response:
+        assert response.read(5) == b"hello"
+    with client.request("GET", remote.url()) as response, pytest.raises(RequestFailed, match="more than 4 bytes"):
+        response.read(4)
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "response",
     [
         b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf",
         CHUNKED + b"a\r\nhalf",
@@ -672,8 +672,8 @@ def test_the_size_of_a_body_is_limited(client: Client, remote: RemoteServer) -> 
         b"HTTP/1.1 200 OK\r\nContent-Length: 1, 2\r\n\r\nab",
     ],
 )
-def test_an_incomplete_response_is_an_error(client: Client, remote: RemoteServer, answer: bytes) -> None:
-    remote.answers["/"] = raw(answer)
+def test_an_incomplete_response_is_an_error(client: Client, remote: RemoteServer, response: bytes) -> None:
+    remote.responses["/"] = raw(response)
 
     with pytest.raises(RequestFailed, match=f"^Request to 127.0.0.1:{remote.port} failed: "):
         get(client, remote.url())
@@ -691,7 +691,7 @@ def test_a_refused_connection_is_reported() -> None:
 
 
 def test_a_silent_remote_server_times_out(remote: RemoteServer) -> None:
-    remote.answers["/"] = raw(b"", pause=30)
+    remote.responses["/"] = raw(b"", pause=30)
 
     with pytest.raises(RequestFailed, match="timed out"):
         get(Client(FAR_SIDE, read_timeout=0.1), remote.url())
@@ -714,7 +714,7 @@ HEAD = b"HTTP/1.1 200 OK\r\n"
     ids=["headers", "one header", "interim answers", "body", "body without length", "chunks", "size of a chunk"],
 )
 def test_a_trickling_remote_server_times_out(remote: RemoteServer, pieces: list[bytes]) -> None:
-    remote.answers["/"] = raw(*pieces, pause=0.3)
+    remote.responses["/"] = raw(*pieces, pause=0.3)
     started = time.monotonic()
 
     with pytest.raises(RequestFailed, match="took too long"):
@@ -733,7 +733,7 @@ def test_a_trickling_remote_server_times_out(remote: RemoteServer, pieces: list[
     ids=["one header", "body", "body without length"],
 )
 def test_a_remote_server_below_the_minimum_rate_is_aborted(remote: RemoteServer, pieces: list[bytes]) -> None:
-    remote.answers["/"] = raw(*pieces, pause=0.3)
+    remote.responses["/"] = raw(*pieces, pause=0.3)
     started, pace = time.monotonic(), MinimumRate(1000, 0.4)
 
     with pytest.raises(RequestFailed, match="too slow"):
@@ -743,11 +743,11 @@ def test_a_remote_server_below_the_minimum_rate_is_aborted(remote: RemoteServer,
 
 
 def test_a_remote_server_above_the_minimum_rate_is_read_completely(remote: RemoteServer) -> None:
-    remote.answers["/"] = raw(HEAD + b"Content-Length: 90000\r\n\r\n", *[b"x" * 10000] * 9, pause=0.3)
+    remote.responses["/"] = raw(HEAD + b"Content-Length: 90000\r\n\r\n", *[b"x" * 10000] * 9, pause=0.3)
     pace = MinimumRate(1000, 2)
 
-    with Client(FAR_SIDE, minimum_rate=pace).request("GET", remote.url()) as answer:
-        body = b"".join(answer.iter_chunks(5000))
+    with Client(FAR_SIDE, minimum_rate=pace).request("GET", remote.url()) as response:
+        body = b"".join(response.iter_chunks(5000))
 
     assert (len(body), pace.too_slow) == (90000, False)
 
@@ -757,7 +757,7 @@ def test_redirects_share_the_time_of_one_request(remote: RemoteServer) -> None:
         time.sleep(0.15)
         reply(handler, 302, location="/")
 
-    remote.answers["/"] = slowly
+    remote.responses["/"] = slowly
 
     with pytest.raises(RequestFailed, match="took too long"):
         get(Client(FAR_SIDE, total_timeout=0.4, max_redirects=1000), remote.url())
@@ -771,8 +771,8 @@ def test_redirects_share_the_time_of_one_request(remote: RemoteServer) -> None:
 def test_get_and_head_requests_follow_redirects(client: Client, remote: RemoteServer, method: str, status: int) -> None:
     remote.redirects("/a/b", "../c?d=%7e", status)
 
-    with client.request(method, remote.url("/a/b", "far.test")) as answer:
-        assert (answer.status, answer.final_url) == (200, remote.url("/c?d=%7e", "far.test"))
+    with client.request(method, remote.url("/a/b", "far.test")) as response:
+        assert (response.status, response.final_url) == (200, remote.url("/c?d=%7e", "far.test"))
 
     assert [received.line for received in remote.received] == [
         f"{method} /a/b HTTP/1.1",
@@ -877,10 +877,10 @@ def test_a_redirected_upload_is_not_followed(client: Client, remote: RemoteServe
 
 
 def test_a_redirect_without_location_is_returned(client: Client, remote: RemoteServer) -> None:
-    remote.answers["/"] = lambda handler: reply(handler, 302)
+    remote.responses["/"] = lambda handler: reply(handler, 302)
 
-    with client.request("GET", remote.url()) as answer:
-        assert answer.status == 302
+    with client.request("GET", remote.url()) as response:
+        assert response.status == 302
 
 
 # TLS
@@ -972,7 +972,7 @@ def test_a_redirect_from_https_to_http_is_followed_without_credentials(
 
 
 def test_a_trickling_body_times_out_under_tls(tls: Tls, names: Names) -> None:
-    tls.remote.answers["/"] = raw(HEAD + b"Connection: close\r\n\r\n", *[b"x"] * 90, pause=0.1)
+    tls.remote.responses["/"] = raw(HEAD + b"Connection: close\r\n\r\n", *[b"x"] * 90, pause=0.1)
     client = Client(FAR_SIDE, total_timeout=1, resolver=names, tls=tls.trusting)
 
     with pytest.raises(RequestFailed, match="took too long"):
@@ -999,15 +999,15 @@ def test_a_redacted_url_has_no_secrets(url: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "response",
     [HEAD + b"not a header\r\n\r\n", HEAD + b"Content-Length: 9\r\n\r\nhalf", b"", b"nonsense\r\n\r\n"],
     ids=["odd header", "half a body", "nothing", "no HTTP"],
 )
 def test_logs_and_errors_contain_no_password_or_query(
-    client: Client, remote: RemoteServer, answer: bytes, caplog: pytest.LogCaptureFixture
+    client: Client, remote: RemoteServer, response: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    remote.answers["/"] = raw(answer)
+    remote.responses["/"] = raw(response)
 
     try:
         get(client, remote.url("/?signature=s3cret", "max:s3cret@127.0.0.1"), headers={"X-Api-Key": "s3cret"})
@@ -1024,9 +1024,9 @@ def test_logs_and_errors_contain_no_password_or_query(
 def test_the_repr_of_requests_and_responses_has_no_secrets(client: Client, remote: RemoteServer) -> None:
     url = remote.url("/a?signature=s3cret", "max:s3cret@127.0.0.1")
     target = validate(url, FAR_SIDE)
-    answer = client.head(url)
+    response = client.head(url)
 
     assert isinstance(target, Target)
     assert "s3cret" not in repr(target)
-    assert "s3cret" not in repr(answer)
-    assert "max" not in answer.final_url
+    assert "s3cret" not in repr(response)
+    assert "max" not in response.final_url

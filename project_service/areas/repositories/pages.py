@@ -26,7 +26,7 @@ from project_service.domain.repositories.reading import diffs, history, patches,
 from project_service.domain.repositories.reading.history import HistoryFilter
 from project_service.domain.repositories.reading.objects import Commit
 from project_service.domain.repositories.reading.processes import ReadingTooLarge
-from project_service.domain.repositories.reading.repository import BLOB, CodeRepository
+from project_service.domain.repositories.reading.repository import BLOB, HEAD, CodeRepository
 from project_service.kit.db.pagination import ListedRows, Page, ShownPage, read_page
 from project_service.kit.http.errors import NotFound
 from project_service.kit.http.fields import whole_number
@@ -49,9 +49,10 @@ REF_TITLES = {"Branches": BRANCHES, "Tags": TAGS}
 @pages.allow(Ability.READ_CODE)
 def show_root(project: Project) -> Any:
     """Redirect to the root folder of the default branch, or show how to push to an empty repository."""
-    if project.default_branch is None:
+    branch = _pushed_default_branch(project)
+    if branch is None:
         return render_template("repositories/empty.html", project=project, panel=home.clone_facts(project))
-    return _show_folder(project, project.default_branch)
+    return _show_folder(project, branch)
 
 
 @pages.get(f"{HERE}/tree/<path:folder>")
@@ -59,6 +60,12 @@ def show_root(project: Project) -> Any:
 def show_folder(project: Project, folder: str) -> Any:
     """Show a folder of a revision."""
     return _show_folder(project, folder)
+
+
+def _pushed_default_branch(project: Project) -> str | None:
+    """Return the default branch; ``None`` while it has no commits: a project may name it before the first push."""
+    with optional_code(project) as code:
+        return None if code is None or code.resolve(HEAD) is None else project.default_branch
 
 
 def _show_folder(project: Project, text: str) -> Any:
@@ -103,7 +110,7 @@ def download_raw(project: Project, place: str) -> Response:
 @pages.allow(Ability.READ_CODE)
 def list_commits(project: Project) -> str:
     """Show the commits of the default branch."""
-    return _show_commits(project, project.default_branch)
+    return _show_commits(project, _pushed_default_branch(project))
 
 
 @pages.get(f"{HERE}/commits/<path:place>")

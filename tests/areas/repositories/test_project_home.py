@@ -114,6 +114,15 @@ def test_the_commands_for_an_empty_repository_work_as_printed(
     assert (">1 tag</a>" in shown) is (number == 2)
 
 
+def test_a_default_branch_that_was_not_pushed_is_an_empty_repository(visit, project, as_maintainer):
+    as_maintainer.put(f"/projects/{project.id}", json={"default_branch": "trunk"})
+
+    folder, commits = (visit(MAX).get(f"{HOME}/-/{page}") for page in ("tree", "commits"))
+
+    assert (folder.status_code, commits.status_code) == (200, 200)
+    assert "git push --set-upstream origin trunk" in html.unescape(folder.text)
+
+
 def test_pushes_in_the_activity_feed_link_to_their_pages(visit, project, people, git_of):
     client = git_of(people[MAX])
     first = client.commit("First", a="1")

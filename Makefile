@@ -21,7 +21,7 @@ PYTEST := $(BIN)/python -m pytest -n $(PARALLEL)
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-install: $(RUN) ## make .venv with the service and its locked dependencies
+install: $(RUN) ## create .venv with the service and its locked dependencies
 
 serve: $(RUN) ## run the whole service; make serve ARGS="--host 0.0.0.0 --port 9000"
 	@exec $(BIN)/project-service serve $(ARGS)
@@ -32,7 +32,7 @@ worker: $(RUN) ## run one more worker
 test: $(DEV) ## run all tests; make test ARGS="-k variables"
 	$(PYTEST) $(ARGS)
 
-check: $(DEV) ## everything the build wants: format, lint, types, imports, tests
+check: $(DEV) ## run all checks of the build: format, lint, types, imports, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -42,24 +42,24 @@ check: $(DEV) ## everything the build wants: format, lint, types, imports, tests
 coverage: $(DEV) ## run all tests and measure branch coverage, 95 % at least; takes twice as long
 	$(PYTEST) --cov --cov-branch $(ARGS)
 
-format: $(DEV) ## bring the code into its form
+format: $(DEV) ## format the code
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-lint: $(DEV) ## look for mistakes
+lint: $(DEV) ## check format and lint rules
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 
 types: $(DEV) ## check the types
 	$(BIN)/mypy
 
-imports: $(DEV) ## check that imports only point down
+imports: $(DEV) ## check that packages import only from those below them
 	$(BIN)/lint-imports
 
-migrate: $(RUN) ## bring the database up to date
+migrate: $(RUN) ## upgrade the database
 	$(BIN)/project-service db upgrade
 
-migration: $(DEV) ## write a migration from the models; make migration M="what it does"
+migration: $(DEV) ## generate a migration from the models; make migration M="what it does"
 	@test -n "$(M)" || { echo 'say what it does: make migration M="add a colour to labels"' >&2; exit 2; }
 	$(BIN)/project-service db revision --message "$(M)"
 
@@ -68,28 +68,28 @@ lock: $(UV) ## resolve the versions of all dependencies; ARGS=--upgrade for the 
 	cp requirements-dev.lock requirements.lock
 	$(COMPILE) --output-file requirements.lock pyproject.toml
 
-bench: $(DEV) ## measure all that was promised, on both databases; ARGS=--all for more
+bench: $(DEV) ## run the benchmarks on both databases; ARGS=--all for more
 	$(BIN)/python -m benchmarks $(ARGS)
 
-bench-quick: $(DEV) ## measure the most important, on SQLite, in two minutes
+bench-quick: $(DEV) ## run the main benchmarks on SQLite, in two minutes
 	$(BIN)/python -m benchmarks --quick $(ARGS)
 
-bench-data: $(DEV) ## make the data that is measured with, and keep it in .cache/bench
+bench-data: $(DEV) ## create the data of the benchmarks in .cache/bench
 	$(BIN)/python -m benchmarks.data $(ARGS)
 
-bench-peers: $(DEV) ## take alerts in beside Alerta, which is installed into .cache/alerta
+bench-peers: $(DEV) ## compare the ingestion of alerts with Alerta, which is installed into .cache/alerta
 	$(BIN)/python -m benchmarks.peers $(ARGS)
 
 nightly: $(DEV) ## run every test on both databases with branch coverage, long forms included
 	$(PYTEST) --cov --cov-branch --both-databases -m "not soak" $(ARGS)
 
-screenshots: $(DEV) ## take the screenshots of the documentation from a service filled for them
+screenshots: $(DEV) ## update the screenshots of the documentation
 	$(BIN)/python -m scripts.screenshots
 
 security: $(DEV) ## run bandit, semgrep and pip-audit; a part of nightly
 	$(BIN)/python -m pytest -m nightly tests/security/test_scanners.py $(ARGS)
 
-soak: $(DEV) ## half an hour of load, watching for leaks
+soak: $(DEV) ## run half an hour of load, and check memory and open files
 	$(BIN)/python -m pytest -m soak $(ARGS)
 
 clean: ## remove what was installed and cached; the data directory stays

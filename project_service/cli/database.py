@@ -81,7 +81,7 @@ def secret() -> None:
 
 
 @secret.command()
-@click.option("--forget", is_flag=True, help="Make no new key, but forget the old ones.")
+@click.option("--forget", is_flag=True, help="Generate no key; remove the old ones.")
 def rotate(forget: bool) -> None:
     """Encrypt every stored secret with a new key while the service runs.
 
@@ -99,7 +99,7 @@ def events() -> None:
 
 
 @events.command()
-@click.option("--dry-run", is_flag=True, help="Only say how many there are.")
+@click.option("--dry-run", is_flag=True, help="Only print their number.")
 def prune(dry_run: bool) -> None:
     """Remove the events that are older than two years."""
     with create_app().app_context():

@@ -26,7 +26,7 @@ def security_report() -> None:
     "--report-type",
     default=None,
     type=click.Choice(list(REPORT_TYPES)),
-    help="The kind; found out from the file if absent.",
+    help="The report type; detected from the content if absent.",
 )
 @click.option("--ref", default=None, help="The branch; the project's default branch when absent.")
 @click.option("--sha", default=None, help="The commit.")

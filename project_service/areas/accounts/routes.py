@@ -137,7 +137,7 @@ def create_user_token(fields: dict[str, Any], user: str) -> PersonalAccessToken:
 @api.response(200, schemas.TokenSchema(many=True))
 @api.paged
 def list_tokens(fields: dict[str, Any]) -> Select[PersonalAccessToken]:
-    """List personal access tokens: your own, or everybody's for administrators."""
+    """List personal access tokens: your own, or those of all users for administrators."""
     current = caller()
     if not current.admin and fields.get("user_id", current.user_id) != current.user_id:
         raise Unauthorized

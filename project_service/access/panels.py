@@ -1,4 +1,4 @@
-"""Parts that areas add to pages of other areas, which do not know them: dashboard, project, profile, issue and others."""
+"""Parts that areas add to pages of other areas, which do not know them: dashboard, project, profile, issue, others."""
 
 from __future__ import annotations
 

@@ -230,10 +230,10 @@ def _is_page() -> bool:
 
 def back_to(address: str | None, otherwise: str) -> Response:
     """Redirect to an address that a form carries, if it is a page of this server, or else to ``otherwise``."""
-    return redirect(address if address and is_ours(address) else otherwise)
+    return redirect(address if address and is_local_path(address) else otherwise)
 
 
-def is_ours(address: str) -> bool:
+def is_local_path(address: str) -> bool:
     """Whether an address is a path on this server: no scheme, no host, no leading ``//`` or backslashes."""
     parts = urlsplit(address)
     return (

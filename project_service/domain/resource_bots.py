@@ -29,7 +29,7 @@ from project_service.kit.http.errors import BadRequest
 
 MAX_NAME_LENGTH = 255
 MAX_TOKEN_LIFETIME = dt.timedelta(days=365)
-Place = Project | Group
+ProjectOrGroup = Project | Group
 
 
 class ResourceBot(Model):
@@ -43,7 +43,7 @@ class ResourceBot(Model):
     namespace_id: Mapped[int | None] = mapped_column(ForeignKey("namespaces.id", ondelete="SET NULL"), index=True)
 
 
-def column_of(place: Place) -> ColumnElement[bool]:
+def column_of(place: ProjectOrGroup) -> ColumnElement[bool]:
     """Return the condition for the bots of a project or group."""
     return (ResourceBot.project_id if isinstance(place, Project) else ResourceBot.namespace_id) == place.id
 
@@ -63,7 +63,7 @@ def bots_among(user_ids: Iterable[int]) -> set[int]:
     return set(db.session.scalars(bots().where(ResourceBot.user_id.in_(user_ids))))
 
 
-def create_bot(place: Place, name: str, role: Role, created_by_id: int | None) -> User:
+def create_bot(place: ProjectOrGroup, name: str, role: Role, created_by_id: int | None) -> User:
     """Create a bot that is a member of a project or group; its name begins with that of the project or group."""
     kind = "project" if isinstance(place, Project) else "group"
     username, now = f"{kind}_{place.id}_bot_{secrets.token_hex(16)}", clock.now()

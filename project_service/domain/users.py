@@ -99,7 +99,7 @@ def user_by(id_or_username: str) -> User | None:
     return db.session.scalar(users().where(condition))
 
 
-def ids_called(*usernames: str) -> Select[int]:
+def ids_by_username(*usernames: str) -> Select[int]:
     """The ids of the users with these names, in any case: in the form that the index of names can serve."""
     named = func.lower(User.username).in_([username.lower() for username in usernames])
     return select(User.id).where(User.deleting_since.is_(None), named)

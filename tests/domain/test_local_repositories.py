@@ -9,7 +9,7 @@ import time
 import pytest
 
 from project_service.domain.repositories import bundle_cache, contents, eviction, models
-from project_service.domain.repositories.local_folders import held
+from project_service.domain.repositories.local_folders import in_use
 from project_service.kit import storage
 from project_service.kit.db.session import db
 from tests.support.git_repositories import keep_bundle, keep_repository, make_bundle, repository_folder
@@ -113,7 +113,7 @@ def test_a_cache_in_use_is_not_removed(project, tmp_path, monkeypatch):
 
 def test_a_view_in_use_survives_a_push(project, tmp_path):
     keep_repository(project, tmp_path / "repository", "v1")
-    with repository_folder(project) as view, held(view):
+    with repository_folder(project) as view, in_use(view):
         shutil.rmtree(models.root() / "slots", ignore_errors=True)
         models.repository_of(project).version = "other"
         db.session.commit()

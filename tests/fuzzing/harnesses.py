@@ -139,7 +139,7 @@ def _outlined(kind: str, report: reports.Report) -> Iterator[Any]:
         data = normalising.finding_data(kind, entry, scanners.of(entry), summary)
         assert data["name"].strip()
         _fits(data)
-        yield deduplication.match_keys_of(kind, entry), normalising.sort_of(kind, entry), data
+        yield deduplication.match_keys_of(kind, entry), normalising.rank_of(kind, entry), data
 
 
 def _is_ambiguous(raw: bytes) -> bool:

@@ -37,7 +37,7 @@ def patterns():
             waiting += [(str(key), value) for key, value in each.items()]
         elif isinstance(each, list | tuple | set | frozenset):
             waiting += [(name, value) for value in each]
-        elif is_ours(each):
+        elif is_local_path(each):
             waiting.append(("", dict(vars(each))))
     return sorted(found.items(), key=lambda item: str(item[0].pattern))
 
@@ -49,7 +49,7 @@ def uses(names):
     return found or ["search", "match"]
 
 
-def is_ours(value):
+def is_local_path(value):
     """Whether a value belongs to the program, or is a rule of a schema, and may hold expressions."""
     module = getattr(value, "__module__", None) or ""
     module = str((value if isinstance(value, type) else type(value)).__module__)

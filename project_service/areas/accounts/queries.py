@@ -107,7 +107,7 @@ def tokens_of(user_id: int) -> Select[PersonalAccessToken]:
     )
 
 
-def tokens_of_place(place: Project | Group, **wanted: Any) -> Select[PersonalAccessToken]:
+def tokens_of_resource(place: Project | Group, **wanted: Any) -> Select[PersonalAccessToken]:
     """The access tokens of a project or group, with the role of the bot of each."""
     here = Membership.project_id if isinstance(place, Project) else Membership.namespace_id
     level = select(Membership.access_level).where(Membership.user_id == PersonalAccessToken.user_id, here == place.id)
@@ -119,18 +119,18 @@ def tokens_of_place(place: Project | Group, **wanted: Any) -> Select[PersonalAcc
     return statement.where(*_token_conditions(wanted)).order_by(*_token_order(wanted.get("sort")))
 
 
-def find_token_of_place(place: Project | Group, token_id: int) -> PersonalAccessToken:
+def find_resource_token(place: Project | Group, token_id: int) -> PersonalAccessToken:
     """One access token of a project or group."""
-    token = db.session.scalar(tokens_of_place(place).where(PersonalAccessToken.id == token_id))
+    token = db.session.scalar(tokens_of_resource(place).where(PersonalAccessToken.id == token_id))
     if token is None:
         kind = "project" if isinstance(place, Project) else "group"
         raise NotFound(f"Could not find {kind} access token with token_id: {token_id}")
     return token
 
 
-def own_token_of_place(place: Project | Group, token_id: int | None) -> PersonalAccessToken | None:
+def own_resource_token(place: Project | Group, token_id: int | None) -> PersonalAccessToken | None:
     """The token of a request, if it is one of a project or group."""
-    return db.session.scalar(tokens_of_place(place).where(PersonalAccessToken.id == token_id))
+    return db.session.scalar(tokens_of_resource(place).where(PersonalAccessToken.id == token_id))
 
 
 def token_by_secret(secret: str) -> PersonalAccessToken | None:

@@ -16,7 +16,7 @@ from project_service.areas.accounts.resource_token_forms import LeakedTokenForm,
 from project_service.domain import rate_limits
 from project_service.domain.access_levels import Role
 from project_service.domain.projects import Project
-from project_service.domain.resource_bots import MAX_TOKEN_LIFETIME, Place
+from project_service.domain.resource_bots import MAX_TOKEN_LIFETIME, ProjectOrGroup
 from project_service.domain.tokens import PersonalAccessToken
 from project_service.kit import clock
 from project_service.kit.db.pagination import read_page
@@ -38,11 +38,11 @@ navigation.add(navigation.NavigationEntry("Access tokens", SETTINGS, 30, Ability
 navigation.add(navigation.NavigationEntry("Leaked token", LEAKED, 35, Ability.SIGNED_IN), "account")
 
 
-def fill(place: Place) -> dict[str, Any]:
+def fill(place: ProjectOrGroup) -> dict[str, Any]:
     """Return the template variables of the list and the form."""
     state = request.args.get("state", "")
     state = state if state in STATES else "active"
-    statement = queries.tokens_of_place(place, state=state, sort="created_desc")
+    statement = queries.tokens_of_resource(place, state=state, sort="created_desc")
     return {
         "tokens": read_page(statement, request.args.get("page"), PER_PAGE),
         "token_state": state,
@@ -70,7 +70,7 @@ sections.add(
 @pages.get(OF_GROUP)
 @pages.signed_in
 @pages.allow(Ability.ADMIN_GROUP_TOKENS)
-def list_group_tokens(group: Place) -> Any:
+def list_group_tokens(group: ProjectOrGroup) -> Any:
     """Show the access tokens of a group."""
     return _list(group)
 
@@ -81,7 +81,7 @@ def register(kind: str, here: str, administers: Ability) -> None:
     @pages.post(here, endpoint=f"create_{kind}_token")
     @pages.signed_in
     @pages.allow(administers)
-    def create_token(place: Place) -> Any:
+    def create_token(place: ProjectOrGroup) -> Any:
         """Create an access token and show its secret once."""
         form = _form(place)
         created: list[PersonalAccessToken] = []
@@ -95,17 +95,17 @@ def register(kind: str, here: str, administers: Ability) -> None:
     @pages.get(f"{here}/<int:token_id>/rotate", endpoint=f"ask_rotate_{kind}_token")
     @pages.signed_in
     @pages.allow(administers)
-    def ask_rotate_token(place: Place, token_id: int) -> Any:
+    def ask_rotate_token(place: ProjectOrGroup, token_id: int) -> Any:
         """Ask when the new secret expires; the same lifetime as before is suggested."""
-        token = queries.find_token_of_place(place, token_id)
+        token = queries.find_resource_token(place, token_id)
         return _rotate(place, token, RotateForm(expires_at=_suggested_expiry(token)))
 
     @pages.post(f"{here}/<int:token_id>/rotate", endpoint=f"rotate_{kind}_token")
     @pages.signed_in
     @pages.allow(administers)
-    def rotate_token(place: Place, token_id: int) -> Any:
+    def rotate_token(place: ProjectOrGroup, token_id: int) -> Any:
         """Replace an access token by a new one and show its secret once."""
-        token = queries.find_token_of_place(place, token_id)
+        token = queries.find_resource_token(place, token_id)
         form = RotateForm()
         rotated: list[PersonalAccessToken] = []
 
@@ -116,14 +116,14 @@ def register(kind: str, here: str, administers: Ability) -> None:
         if form.accepted(rotate):
             return _list(place, secret=rotated[0].token)
         _remove_status(form)
-        return _rotate(place, queries.find_token_of_place(place, token_id), form), 422
+        return _rotate(place, queries.find_resource_token(place, token_id), form), 422
 
     @pages.get(f"{here}/<int:token_id>/revoke", endpoint=f"ask_revoke_{kind}_token")
     @pages.signed_in
     @pages.allow(administers)
-    def ask_revoke_token(place: Place, token_id: int) -> Any:
+    def ask_revoke_token(place: ProjectOrGroup, token_id: int) -> Any:
         """Ask before an access token is revoked."""
-        token = queries.find_token_of_place(place, token_id)
+        token = queries.find_resource_token(place, token_id)
         return confirmation(
             title="Revoke access token",
             question=f"Revoke the token “{token.name}”? Programs that use it will be refused, and its bot leaves.",
@@ -135,9 +135,9 @@ def register(kind: str, here: str, administers: Ability) -> None:
     @pages.post(f"{here}/<int:token_id>/revoke", endpoint=f"revoke_{kind}_token")
     @pages.signed_in
     @pages.allow(administers)
-    def revoke_token(place: Place, token_id: int) -> Any:
+    def revoke_token(place: ProjectOrGroup, token_id: int) -> Any:
         """Revoke an access token."""
-        token = queries.find_token_of_place(place, token_id)
+        token = queries.find_resource_token(place, token_id)
         resource_tokens.revoke_token(place, token)
         flash(f"The token “{token.name}” is revoked.")
         return redirect(_address(place))
@@ -185,20 +185,20 @@ def _remove_status(form: Form) -> None:
     form.problems = [text.removeprefix(resource_tokens.BAD_REQUEST) for text in form.problems]
 
 
-def _form(place: Place, **options: Any) -> ResourceTokenForm:
+def _form(place: ProjectOrGroup, **options: Any) -> ResourceTokenForm:
     form = ResourceTokenForm(**({"access_level": int(Role.DEVELOPER)} | options))
     form.set_roles(role_of(caller(), place))
     return form
 
 
-def _list(place: Place, *, status: int = 200, **filled: Any) -> Any:
+def _list(place: ProjectOrGroup, *, status: int = 200, **filled: Any) -> Any:
     """Render the page; ``filled`` has a new secret, or a form to show again that was refused."""
     if isinstance(place, Project):
         return sections.show(place, PAGE, status=status, **filled)
     return render_template("accounts/group_tokens.html", group=place, **(fill(place) | filled)), status
 
 
-def _rotate(place: Place, token: PersonalAccessToken, form: RotateForm) -> str:
+def _rotate(place: ProjectOrGroup, token: PersonalAccessToken, form: RotateForm) -> str:
     base = "project.html" if isinstance(place, Project) else "group.html"
     values = {"token": token, "form": form, "base": base, "back": _address(place), "place_name": place.name}
     return render_template("accounts/rotate_token.html", **values, **_named(place))
@@ -211,9 +211,9 @@ def _suggested_expiry(token: PersonalAccessToken) -> dt.date:
     return clock.today() + min(max(lifetime, dt.timedelta(days=1)), MAX_TOKEN_LIFETIME)
 
 
-def _address(place: Place) -> str:
+def _address(place: ProjectOrGroup) -> str:
     return f"{'' if isinstance(place, Project) else '/groups'}/{place.full_path}{SETTINGS}"
 
 
-def _named(place: Place) -> dict[str, Any]:
+def _named(place: ProjectOrGroup) -> dict[str, Any]:
     return {"project" if isinstance(place, Project) else "group": place}

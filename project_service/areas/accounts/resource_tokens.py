@@ -16,7 +16,7 @@ from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.memberships import Membership, alive
 from project_service.domain.namespaces import Group, Namespace, NamespaceAncestor
 from project_service.domain.projects import Project
-from project_service.domain.resource_bots import Place, ResourceBot, bots, checked_expiry, create_bot, is_bot
+from project_service.domain.resource_bots import ProjectOrGroup, ResourceBot, bots, checked_expiry, create_bot, is_bot
 from project_service.domain.tokens import RESOURCE_SCOPES, PersonalAccessToken
 from project_service.domain.users import ACTIVE, User
 from project_service.kit import clock
@@ -28,7 +28,7 @@ MAIL_BEFORE = dt.timedelta(days=7)
 BAD_REQUEST = "400 Bad request - "
 
 
-def create_token(requester: Caller, place: Place, **fields: Any) -> PersonalAccessToken:
+def create_token(requester: Caller, place: ProjectOrGroup, **fields: Any) -> PersonalAccessToken:
     """Create a token with a bot of its own; the secret is only in the attribute ``token`` of the returned object.
 
     Args:
@@ -63,7 +63,7 @@ def create_token(requester: Caller, place: Place, **fields: Any) -> PersonalAcce
 
 
 def rotate_token(
-    requester: Caller, place: Place, token: PersonalAccessToken, *, expires_at: dt.date | None = None
+    requester: Caller, place: ProjectOrGroup, token: PersonalAccessToken, *, expires_at: dt.date | None = None
 ) -> PersonalAccessToken:
     """Replace a token by a new one of the same bot; the secret of a role above one's own is not given out."""
     level = token.access_level
@@ -75,7 +75,7 @@ def rotate_token(
     return rotated
 
 
-def revoke_token(place: Place, token: PersonalAccessToken) -> None:
+def revoke_token(place: ProjectOrGroup, token: PersonalAccessToken) -> None:
     """Revoke a token; its bot goes with its last one."""
     if not token.revoked:
         _record("revoked", place, token)
@@ -101,7 +101,7 @@ def revoke_leaked(secret: str, requester: Caller) -> PersonalAccessToken | None:
     return token
 
 
-def expiring(*conditions: ColumnElement[bool]) -> list[tuple[PersonalAccessToken, Place]]:
+def expiring(*conditions: ColumnElement[bool]) -> list[tuple[PersonalAccessToken, ProjectOrGroup]]:
     """Return the active tokens that expire within ``MAIL_BEFORE``, whose managers were not mailed yet."""
     token = PersonalAccessToken
     soon = token.expires_at.between(clock.today() + dt.timedelta(days=1), clock.today() + MAIL_BEFORE)
@@ -115,7 +115,7 @@ def expiring(*conditions: ColumnElement[bool]) -> list[tuple[PersonalAccessToken
     return [(row, place) for row, place in places if place is not None and place.deleting_since is None]
 
 
-def addresses(place: Place) -> list[str]:
+def addresses(place: ProjectOrGroup) -> list[str]:
     """Return the e-mail addresses of those who may manage the tokens of a project or group."""
     if isinstance(place, Project):
         namespace_id, least, direct = place.namespace_id, Role.MAINTAINER, Membership.project_id == place.id
@@ -134,7 +134,7 @@ def addresses(place: Place) -> list[str]:
     return list(db.session.scalars(people))
 
 
-def _may_revoke(requester: Caller, token: PersonalAccessToken, place: Place | None) -> bool:
+def _may_revoke(requester: Caller, token: PersonalAccessToken, place: ProjectOrGroup | None) -> bool:
     if requester.admin or token.user_id == requester.user_id:
         return True
     if place is None:
@@ -143,7 +143,7 @@ def _may_revoke(requester: Caller, token: PersonalAccessToken, place: Place | No
     return allowed(requester, ability, place)
 
 
-def _record(action: str, place: Place, token: PersonalAccessToken, detail: str = "") -> None:
+def _record(action: str, place: ProjectOrGroup, token: PersonalAccessToken, detail: str = "") -> None:
     """Record what was done with a token as an event of its project or group."""
     kind = "project" if isinstance(place, Project) else "group"
     target = AuditTarget("PersonalAccessToken", token.id, token.name)
@@ -151,12 +151,12 @@ def _record(action: str, place: Place, token: PersonalAccessToken, detail: str =
     audit.record(f"{kind}_access_token_{action}", place, text, target=target)
 
 
-def _place_of(bot: ResourceBot) -> Place | None:
+def _place_of(bot: ResourceBot) -> ProjectOrGroup | None:
     if bot.project_id is not None:
         return db.session.get(Project, bot.project_id)
     return None if bot.namespace_id is None else db.session.get(Group, bot.namespace_id)
 
 
-def _refuse_role_above(requester: Caller, place: Place, level: Role) -> None:
+def _refuse_role_above(requester: Caller, place: ProjectOrGroup, level: Role) -> None:
     if level > role_of(requester, place):
         raise BadRequest(f"{BAD_REQUEST}Could not provision {level.title.lower()} access to project access token")

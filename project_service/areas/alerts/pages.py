@@ -31,8 +31,8 @@ from project_service.kit.http.forms import Form
 pages = PageBlueprint("alert_pages", __name__)
 navigation.add(navigation.NavigationEntry("Alerts", "/-/alert_management", 40, Ability.READ_ALERTS))
 
-HERE = "/<path:project>/-/alert_management"
-ONE = f"{HERE}/<int:iid>"
+BASE_PATH = "/<path:project>/-/alert_management"
+ONE = f"{BASE_PATH}/<int:iid>"
 OFFERED = tuple(Status)
 PARTS = {"overview": "Alert details", "metrics": "Metrics", "activity": "Activity feed"}
 MOST_SHOWN = 5
@@ -65,7 +65,7 @@ panels.add(panels.Panel("environment", 10, "alerts/of_environment.html", fill_en
 panels.add(panels.Panel("issue", 10, "alerts/of_issue.html", fill_issue))
 
 
-@pages.get(HERE)
+@pages.get(BASE_PATH)
 @pages.signed_in
 @pages.allow(Ability.READ_ALERTS)
 def list_alerts(project: Project) -> Any:
@@ -213,7 +213,7 @@ def _acted(alert: Alert, act: Any) -> Any:
 
 
 def _page(alert: Alert, form: CommentForm, part: str = "overview") -> str:
-    people = db.session.execute(queries.assignable_people(alert.project)).all()
+    people = db.session.execute(queries.assignable_users(alert.project)).all()
     tree, left_out = trees.tree_of(alert.payload)
     return render_template(
         "alerts/show.html",

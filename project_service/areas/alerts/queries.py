@@ -26,7 +26,7 @@ from project_service.domain.projects import Project, RedirectRoute
 from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.notes import Note, Subject, add_finder
-from project_service.domain.users import ACTIVE, User, ids_called
+from project_service.domain.users import ACTIVE, User, ids_by_username
 from project_service.kit.db import searching
 from project_service.kit.db.pagination import MAX_COUNTED_ROWS
 from project_service.kit.db.session import NO_LAZY_LOADING, db
@@ -208,7 +208,7 @@ def incident_setting_of(project_id: int) -> IncidentSetting:
     )
 
 
-def assignable_people(project: Project) -> Select[int, str, str]:
+def assignable_users(project: Project) -> Select[int, str, str]:
     """The people to whom alerts of a project can be assigned: id, name and username."""
     return members_for_choice(project, least=Role.DEVELOPER).where(User.state == ACTIVE)
 
@@ -267,8 +267,8 @@ def _conditions(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
     if username := (wanted.get("assignee_username") or "").strip():
         # two equal conditions: with only one of them, one of the databases reads all open alerts
         theirs = aliased(Alert)
-        yield Alert.id.in_(select(theirs.id).where(theirs.assignee_id.in_(ids_called(username))))
-        yield Alert.assignee_id.in_(ids_called(username))
+        yield Alert.id.in_(select(theirs.id).where(theirs.assignee_id.in_(ids_by_username(username))))
+        yield Alert.assignee_id.in_(ids_by_username(username))
 
 
 def subjects(ids: Collection[int]) -> dict[int, Subject]:

@@ -28,8 +28,8 @@ from project_service.kit.http.forms import Form, confirmation
 
 pages = PageBlueprint("alert_settings_pages", __name__)
 SETTINGS = "/<path:project>/-/settings/operations"
-HERE = f"{SETTINGS}/integrations"
-ONE = f"{HERE}/<int:integration_id>"
+BASE_PATH = f"{SETTINGS}/integrations"
+ONE = f"{BASE_PATH}/<int:integration_id>"
 MAX_LINKED_ALERTS = 10  # after a test with several
 INTEGRATIONS, INCIDENTS = "integrations", "settings"
 TABS = {INTEGRATIONS: "Current integrations", INCIDENTS: "Alert settings"}
@@ -81,7 +81,7 @@ def save_alert_settings(project: Project) -> Any:
     return sections.show(project, "operations", status=422, incident_form=_offering(project, form), alert_tab=INCIDENTS)
 
 
-@pages.get(f"{HERE}/new")
+@pages.get(f"{BASE_PATH}/new")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
 def new_integration(project: Project) -> Any:
@@ -89,7 +89,7 @@ def new_integration(project: Project) -> Any:
     return _form_page(project, None, IntegrationForm())
 
 
-@pages.post(f"{HERE}/new")
+@pages.post(f"{BASE_PATH}/new")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
 def create_integration(project: Project) -> Any:
@@ -111,7 +111,7 @@ def create_integration(project: Project) -> Any:
     return _form_page(project, None, form, parsed=True), 422
 
 
-@pages.post(f"{HERE}/preview")
+@pages.post(f"{BASE_PATH}/preview")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
 def preview_integration(project: Project) -> Any:

@@ -17,12 +17,12 @@ from project_service.kit.db.pagination import SelectedRows, read_page
 from project_service.kit.http.forms import Form
 
 pages = PageBlueprint("todo_pages", __name__)
-HERE = "/dashboard/todos"
+BASE_PATH = "/dashboard/todos"
 TABS = {"pending": "To do", "done": "Done"}
-navigation.add(navigation.NavigationEntry("To-do list", HERE, 20, Ability.SIGNED_IN), "main")
+navigation.add(navigation.NavigationEntry("To-do list", BASE_PATH, 20, Ability.SIGNED_IN), "main")
 
 
-@pages.get(HERE)
+@pages.get(BASE_PATH)
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
 def list_todos() -> Any:
@@ -30,7 +30,7 @@ def list_todos() -> Any:
     return _page(Form())
 
 
-@pages.post(f"{HERE}/<int:todo_id>/<any(done,restore):change>")
+@pages.post(f"{BASE_PATH}/<int:todo_id>/<any(done,restore):change>")
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
 def change_todo_item(todo_id: int, change: str) -> Any:
@@ -40,7 +40,7 @@ def change_todo_item(todo_id: int, change: str) -> Any:
     return _acted(lambda: act(current_user(), todo.alert), done=change == "restore")
 
 
-@pages.post(f"{HERE}/done")
+@pages.post(f"{BASE_PATH}/done")
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
 def finish_all_todos() -> Any:
@@ -51,7 +51,7 @@ def finish_all_todos() -> Any:
 def _acted(act: Callable[[], Any], *, done: bool) -> Any:
     form = Form()
     if form.accepted(act):
-        return redirect(f"{HERE}?state=done" if done else HERE)
+        return redirect(f"{BASE_PATH}?state=done" if done else BASE_PATH)
     return _page(form), 422
 
 

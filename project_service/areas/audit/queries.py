@@ -12,7 +12,7 @@ from project_service.domain.projects import Project
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import NotFound
 
-Place = Project | Group
+ProjectOrGroup = Project | Group
 
 
 def audit_events(**filters: Any) -> Select[AuditEvent]:
@@ -31,7 +31,7 @@ def audit_events(**filters: Any) -> Select[AuditEvent]:
     return statement.order_by(AuditEvent.created_at.desc(), AuditEvent.id.desc())
 
 
-def audit_events_of(place: Place, **filters: Any) -> Select[AuditEvent]:
+def audit_events_of(place: ProjectOrGroup, **filters: Any) -> Select[AuditEvent]:
     """The events of one project or group."""
     return audit_events(**filters | entity_of(place))
 
@@ -44,7 +44,7 @@ def events_before(event: AuditEvent | None, **filters: Any) -> Select[AuditEvent
     return statement.where(tuple_(AuditEvent.created_at, AuditEvent.id) < tuple_(event.created_at, event.id))
 
 
-def find_audit_event(event_id: int, place: Place | None = None) -> AuditEvent:
+def find_audit_event(event_id: int, place: ProjectOrGroup | None = None) -> AuditEvent:
     """One event by id, within a project or group if there is one."""
     event = db.session.get(AuditEvent, event_id)
     wanted = {} if place is None else entity_of(place)
@@ -53,6 +53,6 @@ def find_audit_event(event_id: int, place: Place | None = None) -> AuditEvent:
     return event
 
 
-def entity_of(place: Place) -> dict[str, Any]:
+def entity_of(place: ProjectOrGroup) -> dict[str, Any]:
     """The filters for the events of one project or group."""
     return {"entity_type": "Project" if isinstance(place, Project) else "Group", "entity_id": place.id}

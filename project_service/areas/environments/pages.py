@@ -19,11 +19,11 @@ from project_service.kit.http.forms import confirmation
 pages = PageBlueprint("environment_pages", __name__)
 navigation.add(navigation.NavigationEntry("Environments", "/-/environments", 45, Ability.ADMIN_ENVIRONMENTS))
 
-HERE = "/<path:project>/-/environments"
-ONE = f"{HERE}/<int:environment_id>"
+BASE_PATH = "/<path:project>/-/environments"
+ONE = f"{BASE_PATH}/<int:environment_id>"
 
 
-@pages.get(HERE)
+@pages.get(BASE_PATH)
 @pages.signed_in
 @pages.allow(Ability.ADMIN_ENVIRONMENTS)
 def list_environments(project: Project) -> Any:
@@ -33,7 +33,7 @@ def list_environments(project: Project) -> Any:
     return render_template("environments/list.html", project=project, page=page)
 
 
-@pages.get(f"{HERE}/new")
+@pages.get(f"{BASE_PATH}/new")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_ENVIRONMENTS)
 def new_environment(project: Project) -> Any:
@@ -41,7 +41,7 @@ def new_environment(project: Project) -> Any:
     return render_template("environments/edit.html", project=project, environment=None, form=EnvironmentForm())
 
 
-@pages.post(f"{HERE}/new")
+@pages.post(f"{BASE_PATH}/new")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_ENVIRONMENTS)
 def create_environment(project: Project) -> Any:

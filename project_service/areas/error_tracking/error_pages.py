@@ -40,8 +40,8 @@ from project_service.kit.http.forms import Form, confirmation
 pages = PageBlueprint("error_pages", __name__)
 navigation.add(navigation.NavigationEntry("Error tracking", "/-/error_tracking", 45, Ability.READ_ERRORS))
 
-HERE = "/<path:project>/-/error_tracking"
-ONE = f"{HERE}/<error_id>"
+BASE_PATH = "/<path:project>/-/error_tracking"
+ONE = f"{BASE_PATH}/<error_id>"
 SORTS = {"last_seen": "Last seen", "first_seen": "First seen", "frequency": "Frequency"}
 ALL = "all"
 STATUS_TITLES = {"unresolved": "Unresolved", "resolved": "Resolved", "ignored": "Ignored", ALL: "All"}
@@ -59,7 +59,7 @@ def fill_issue(issue: Issue) -> dict[str, Any]:
 panels.add(panels.Panel("issue", 20, "error_tracking/of_issue.html", fill_issue))
 
 
-@pages.get(HERE)
+@pages.get(BASE_PATH)
 @pages.signed_in
 @pages.allow(Ability.READ_ERRORS)
 def list_errors(project: Project) -> Any:

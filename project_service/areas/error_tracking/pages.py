@@ -25,7 +25,7 @@ from project_service.kit.http.forms import Form, confirmation
 
 pages = PageBlueprint("error_tracking_pages", __name__)
 
-HERE = "/<path:project>/-/settings/operations/error_tracking"
+BASE_PATH = "/<path:project>/-/settings/operations/error_tracking"
 DROPPED_HOURS = 24
 SERVER = re.compile(r"https?://[^@\s]{1,255}\Z")
 
@@ -62,7 +62,7 @@ sections.add(
 )
 
 
-@pages.post(HERE)
+@pages.post(BASE_PATH)
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
 def save_error_tracking(project: Project) -> Any:
@@ -86,7 +86,7 @@ def save_error_tracking(project: Project) -> Any:
     return sections.show(project, "operations", tracking_outcome=service.test_connection(setting, allowed))
 
 
-@pages.post(f"{HERE}/mails")
+@pages.post(f"{BASE_PATH}/mails")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
 def save_error_mails(project: Project) -> Any:
@@ -97,7 +97,7 @@ def save_error_mails(project: Project) -> Any:
     return redirect(_settings(project))
 
 
-@pages.post(f"{HERE}/keys")
+@pages.post(f"{BASE_PATH}/keys")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
 def create_error_key(project: Project) -> Any:
@@ -108,7 +108,7 @@ def create_error_key(project: Project) -> Any:
     return redirect(_settings(project))
 
 
-@pages.get(f"{HERE}/keys/<int:key_id>/delete")
+@pages.get(f"{BASE_PATH}/keys/<int:key_id>/delete")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
 def ask_delete_error_key(project: Project, key_id: int) -> Any:
@@ -118,7 +118,7 @@ def ask_delete_error_key(project: Project, key_id: int) -> Any:
     return confirmation("Remove client key?", question, "Remove client key", _settings(project), project=project)
 
 
-@pages.post(f"{HERE}/keys/<int:key_id>/delete")
+@pages.post(f"{BASE_PATH}/keys/<int:key_id>/delete")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
 def delete_error_key(project: Project, key_id: int) -> Any:

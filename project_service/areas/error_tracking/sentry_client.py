@@ -29,7 +29,7 @@ STALE_SECONDS = 600
 TOTAL_SECONDS = 10.0
 CONNECT_SECONDS = 5.0
 MAX_BYTES = 1 << 20
-MAX_CACHED_ANSWERS = 50
+MAX_CACHED_RESPONSES = 50
 MAX_PAUSE_SECONDS = 600
 SUCCESSES = range(200, 205)
 REFUSED_TOKEN = (401, 403)
@@ -56,7 +56,7 @@ class SentryFailed(ServiceError):
 
 
 @dataclass(frozen=True, slots=True)
-class SentryAnswer:
+class SentryResponse:
     """The JSON of an answer, the cursors of the neighbouring pages, and how many seconds ago it was given.
 
     ``failure`` is why there is no current one.
@@ -80,7 +80,7 @@ class SentryAnswer:
 class SentryClient:
     """Sends the requests for one page or request of the API, which take at most ``TOTAL_SECONDS`` together."""
 
-    def __init__(self, api_url: str, token: str | None, cache: AnswerCache) -> None:
+    def __init__(self, api_url: str, token: str | None, cache: SentryResponseCache) -> None:
         self.api_url = api_url.rstrip("/")
         self.host = host_of(api_url)
         self._token = token
@@ -93,9 +93,9 @@ class SentryClient:
         """Return a client for the address and token of a project's settings."""
         api_url = setting.api_url or ""
         stamp = f"{api_url}:{setting.updated_at.timestamp()}"
-        return cls(api_url, setting.token, AnswerCache(str(setting.id), stamp))
+        return cls(api_url, setting.token, SentryResponseCache(str(setting.id), stamp))
 
-    def get(self, url: str, query: dict[str, str] | None = None, *, stale: bool = False) -> SentryAnswer:
+    def get(self, url: str, query: dict[str, str] | None = None, *, stale: bool = False) -> SentryResponse:
         """Read a URL; with ``stale`` an older answer takes the place of a failure. Raises ``SentryFailed``."""
         url = f"{url}?{urlencode(query)}" if query is not None else url
         cached = self._cache.read(url)
@@ -106,11 +106,11 @@ class SentryClient:
         except SentryFailed as error:
             if cached is None or not stale or error.code in GONE:
                 raise
-            return SentryAnswer(cached.body, cached.previous, cached.following, cached.age, error)
+            return SentryResponse(cached.body, cached.previous, cached.following, cached.age, error)
         self._cache.write(url, answer)
         return answer
 
-    def get_uncached(self, url: str) -> SentryAnswer:
+    def get_uncached(self, url: str) -> SentryResponse:
         """Read a URL without the cache; raises ``SentryFailed``."""
         return self._request("GET", url, None)
 
@@ -121,7 +121,7 @@ class SentryClient:
         finally:
             self._cache.clear()
 
-    def _request(self, method: str, url: str, body: bytes | None) -> SentryAnswer:
+    def _request(self, method: str, url: str, body: bytes | None) -> SentryResponse:
         if self._cache.is_paused():
             raise _status_failure(TOO_MANY)
         seconds = self._deadline - time.monotonic()
@@ -148,7 +148,7 @@ class SentryClient:
             raise SentryFailed(_blocked_text(error)) from error
         except client.RequestFailed as error:
             raise SentryFailed(_failure_text(error)) from error
-        return SentryAnswer(found, cursors.get("previous"), cursors.get("next"))
+        return SentryResponse(found, cursors.get("previous"), cursors.get("next"))
 
 
 def host_of(api_url: str) -> str:
@@ -160,7 +160,7 @@ def host_of(api_url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
-class AnswerCache:
+class SentryResponseCache:
     """Cached answers, those of a setting or of a token: a hash in Redis; without Redis nothing is cached.
 
     Answers that were written with another ``stamp`` are not found.
@@ -171,7 +171,7 @@ class AnswerCache:
         self._name = f"error_tracking:sentry:{name}"
         self._stamp = stamp
 
-    def read(self, url: str) -> SentryAnswer | None:
+    def read(self, url: str) -> SentryResponse | None:
         try:
             stored: Any = self._redis.hget(self._name, self._field(url))
         except redis.RedisError:
@@ -180,12 +180,12 @@ class AnswerCache:
             return None
         at, body, previous, following = orjson.loads(stored)
         age = time.time() - at
-        return SentryAnswer(body, previous, following, age) if age < STALE_SECONDS else None
+        return SentryResponse(body, previous, following, age) if age < STALE_SECONDS else None
 
-    def write(self, url: str, answer: SentryAnswer) -> None:
+    def write(self, url: str, answer: SentryResponse) -> None:
         value = orjson.dumps([time.time(), answer.body, answer.previous, answer.following])
         try:
-            if self._redis.hlen(self._name) >= MAX_CACHED_ANSWERS:
+            if self._redis.hlen(self._name) >= MAX_CACHED_RESPONSES:
                 self.clear()
             with self._redis.pipeline(transaction=False) as pipeline:
                 pipeline.hset(self._name, self._field(url), value)

@@ -26,7 +26,7 @@ from project_service.areas.error_tracking.error_views import (
     Period,
 )
 from project_service.areas.error_tracking.models import API_PATH, ErrorTrackingSetting, SentryIssueLink
-from project_service.areas.error_tracking.sentry_client import GONE, SentryAnswer, SentryClient, SentryFailed
+from project_service.areas.error_tracking.sentry_client import GONE, SentryClient, SentryFailed, SentryResponse
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.users import User
@@ -134,7 +134,7 @@ class SentryErrors:
         db.session.delete(found)
         db.session.flush()
 
-    def _list(self, wanted: dict[str, Any], size: int, cursor: str, *, stale: bool) -> SentryAnswer:
+    def _list(self, wanted: dict[str, Any], size: int, cursor: str, *, stale: bool) -> SentryResponse:
         """Read a page of issues; servers that no longer list those of a project list those of its organisation."""
         query = _query_of(wanted, size, cursor)
         try:
@@ -145,7 +145,7 @@ class SentryErrors:
         more = {"project": self._project_id(), "groupStatsPeriod": "24h"}
         return self._client.get(f"{self._organization_url()}issues/", more | query, stale=stale)
 
-    def _issue(self, error_id: str, *, stale: bool = False, cached: bool = True) -> tuple[str, SentryAnswer]:
+    def _issue(self, error_id: str, *, stale: bool = False, cached: bool = True) -> tuple[str, SentryResponse]:
         """Read an issue of the project; return its URL too. Raises ``NotFound`` for those of other projects."""
         if not ERROR_ID.fullmatch(error_id):
             raise NotFound("Error")

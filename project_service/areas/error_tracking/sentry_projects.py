@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import orjson
 
 from project_service.areas.error_tracking.models import API_PATH
-from project_service.areas.error_tracking.sentry_client import AnswerCache, SentryClient, SentryFailed, host_of
+from project_service.areas.error_tracking.sentry_client import SentryClient, SentryFailed, SentryResponseCache, host_of
 from project_service.domain.projects import Project
 from project_service.kit import clock
 from project_service.kit.security.key_ring import SecretKeyMissing, keyring
@@ -33,7 +33,7 @@ class SentryProject:
 def projects_of(api_url: str, token: str) -> list[SentryProject]:
     """Return the projects that a token reaches on the server of an address; raises ``SentryFailed``."""
     name = hashlib.sha256(f"{host_of(api_url)} {token}".encode()).hexdigest()
-    client = SentryClient(api_url, token, AnswerCache(f"token:{name}"))
+    client = SentryClient(api_url, token, SentryResponseCache(f"token:{name}"))
     found: set[SentryProject] = set()
     query = ""
     for _ in range(MAX_PAGES):

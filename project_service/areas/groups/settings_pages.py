@@ -18,11 +18,11 @@ from project_service.kit.http.errors import Invalid
 from project_service.kit.http.forms import Form
 
 pages = PageBlueprint("group_settings_pages", __name__)
-HERE = "/groups/<path:group>/-/edit"
+BASE_PATH = "/groups/<path:group>/-/edit"
 navigation.add(navigation.NavigationEntry("General", "/-/edit", 10, Ability.ADMIN_GROUP), "group_settings")
 
 
-@pages.get(HERE)
+@pages.get(BASE_PATH)
 @pages.signed_in
 @pages.allow(Ability.ADMIN_GROUP)
 def show_settings(group: Group) -> Any:
@@ -30,7 +30,7 @@ def show_settings(group: Group) -> Any:
     return _page(group)
 
 
-@pages.post(f"{HERE}/details")
+@pages.post(f"{BASE_PATH}/details")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_GROUP)
 def save_details(group: Group) -> Any:
@@ -43,7 +43,7 @@ def save_details(group: Group) -> Any:
     return _page(group, details_form=form), 422
 
 
-@pages.post(f"{HERE}/path")
+@pages.post(f"{BASE_PATH}/path")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_GROUP)
 def save_path(group: Group) -> Any:
@@ -54,7 +54,7 @@ def save_path(group: Group) -> Any:
     return _page(group, path_form=form), 422
 
 
-@pages.post(f"{HERE}/delete")
+@pages.post(f"{BASE_PATH}/delete")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_GROUP)
 def delete(group: Group) -> Any:

@@ -27,8 +27,8 @@ from project_service.kit.http.forms import confirmation
 pages = PageBlueprint("issue_pages", __name__)
 navigation.add(navigation.NavigationEntry("Issues", "/-/issues", 20, Ability.READ_ISSUES))
 
-HERE = "/<path:project>/-/issues"
-ONE = f"{HERE}/<int:iid>"
+BASE_PATH = "/<path:project>/-/issues"
+ONE = f"{BASE_PATH}/<int:iid>"
 MAX_ISSUES_OF_MILESTONE = 50
 TABS = {"opened": "Open", "closed": "Closed", "all": "All"}
 
@@ -52,7 +52,7 @@ def fill_milestone(milestone: Milestone) -> dict[str, Any]:
 panels.add(panels.Panel("milestone", 10, "issues/of_milestone.html", fill_milestone))
 
 
-@pages.get(HERE)
+@pages.get(BASE_PATH)
 @pages.allow(Ability.READ_ISSUES)
 def list_issues(project: Project) -> Any:
     """Show the issues of a project."""
@@ -63,7 +63,7 @@ def list_issues(project: Project) -> Any:
     return render_template("issues/list.html", project=project, page=page, state=state, tabs=TABS, search=search)
 
 
-@pages.get(f"{HERE}/new")
+@pages.get(f"{BASE_PATH}/new")
 @pages.signed_in
 @pages.allow(Ability.CREATE_ISSUES)
 def new_issue(project: Project) -> Any:
@@ -71,7 +71,7 @@ def new_issue(project: Project) -> Any:
     return render_template("issues/new.html", project=project, form=_form(project))
 
 
-@pages.post(f"{HERE}/new")
+@pages.post(f"{BASE_PATH}/new")
 @pages.signed_in
 @pages.allow(Ability.CREATE_ISSUES)
 def create_issue(project: Project) -> Any:

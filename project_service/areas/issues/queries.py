@@ -16,7 +16,7 @@ from project_service.domain.projects import Project
 from project_service.domain.tracker import issues as tracker
 from project_service.domain.tracker.issues import Issue, IssueAssignee, IssueLabel
 from project_service.domain.tracker.milestones import Milestone
-from project_service.domain.users import ids_called
+from project_service.domain.users import ids_by_username
 from project_service.kit import clock
 from project_service.kit.db import searching
 from project_service.kit.db.session import NO_LAZY_LOADING, db
@@ -112,14 +112,14 @@ def _by_users(caller: Caller, wanted: dict[str, Any]) -> Iterable[ColumnElement[
     if wanted.get("author_id") is not None:
         yield Issue.author_id == wanted["author_id"]
     if wanted.get("author_username"):
-        yield Issue.author_id.in_(ids_called(wanted["author_username"]))
+        yield Issue.author_id.in_(ids_by_username(wanted["author_username"]))
     assignee = wanted.get("assignee_id")
     if assignee in ("None", "Any"):
         yield exists().where(IssueAssignee.issue_id == Issue.id).is_(assignee == "Any")
     elif assignee is not None:
         yield Issue.id.in_(_assigned_to(IssueAssignee.user_id == int(assignee)))
     if wanted.get("assignee_username"):
-        yield Issue.id.in_(_assigned_to(IssueAssignee.user_id.in_(ids_called(*wanted["assignee_username"]))))
+        yield Issue.id.in_(_assigned_to(IssueAssignee.user_id.in_(ids_by_username(*wanted["assignee_username"]))))
 
 
 def _by_properties(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:

@@ -23,7 +23,7 @@ from project_service.kit.http.forms import confirmation
 
 pages = PageBlueprint("member_pages", __name__)
 
-Place = Project | Group
+ProjectOrGroup = Project | Group
 
 
 def register(kind: str, prefix: str, reads: Ability, administers: Ability) -> None:  # noqa: C901  # eight short views
@@ -33,14 +33,14 @@ def register(kind: str, prefix: str, reads: Ability, administers: Ability) -> No
     @pages.get(here, endpoint=f"list_{kind}_members")
     @pages.signed_in
     @pages.allow(reads)
-    def list_members(place: Place) -> Any:
+    def list_members(place: ProjectOrGroup) -> Any:
         """Show the members of a place."""
         return _page(place, kind, administers, _form(kind))
 
     @pages.post(here, endpoint=f"create_{kind}_member")
     @pages.signed_in
     @pages.allow(administers)
-    def create_member(place: Place) -> Any:
+    def create_member(place: ProjectOrGroup) -> Any:
         """Add a member."""
         form = _form(kind)
 
@@ -57,7 +57,7 @@ def register(kind: str, prefix: str, reads: Ability, administers: Ability) -> No
     @pages.get(f"{here}/<int:user_id>/edit", endpoint=f"edit_{kind}_member")
     @pages.signed_in
     @pages.allow(administers)
-    def edit_member(place: Place, user_id: int) -> Any:
+    def edit_member(place: ProjectOrGroup, user_id: int) -> Any:
         """Show the form of a membership."""
         member = queries.find_member(place, user_id)
         form = RoleForm(obj=member)
@@ -67,7 +67,7 @@ def register(kind: str, prefix: str, reads: Ability, administers: Ability) -> No
     @pages.post(f"{here}/<int:user_id>/edit", endpoint=f"update_{kind}_member")
     @pages.signed_in
     @pages.allow(administers)
-    def update_member(place: Place, user_id: int) -> Any:
+    def update_member(place: ProjectOrGroup, user_id: int) -> Any:
         """Change the role or the expiry date of a member."""
         member = queries.find_member(place, user_id)
         form = RoleForm()
@@ -82,7 +82,7 @@ def register(kind: str, prefix: str, reads: Ability, administers: Ability) -> No
     @pages.get(f"{here}/<int:user_id>/remove", endpoint=f"ask_remove_{kind}_member")
     @pages.signed_in
     @pages.allow(reads)
-    def ask_remove_member(place: Place, user_id: int) -> Any:
+    def ask_remove_member(place: ProjectOrGroup, user_id: int) -> Any:
         """Ask before a member is removed."""
         leaving = _judge_removal(place, user_id)
         member = queries.find_member(place, user_id)
@@ -97,13 +97,13 @@ def register(kind: str, prefix: str, reads: Ability, administers: Ability) -> No
     @pages.post(f"{here}/<int:user_id>/remove", endpoint=f"delete_{kind}_member")
     @pages.signed_in
     @pages.allow(reads)
-    def delete_member(place: Place, user_id: int) -> Any:
+    def delete_member(place: ProjectOrGroup, user_id: int) -> Any:
         """Remove a member, or leave."""
         leaving = _judge_removal(place, user_id)
         service.remove_member(place, queries.find_member(place, user_id))
         return redirect(url_for("project_pages.show_dashboard") if leaving else _address(kind, place))
 
-    def _judge_removal(place: Place, user_id: int) -> bool:
+    def _judge_removal(place: ProjectOrGroup, user_id: int) -> bool:
         """Return whether the caller leaves; removing another member needs the ability ``administers``."""
         leaving = user_id == caller().user_id
         if not leaving:
@@ -111,11 +111,11 @@ def register(kind: str, prefix: str, reads: Ability, administers: Ability) -> No
         return leaving
 
 
-def _address(kind: str, place: Place) -> str:
+def _address(kind: str, place: ProjectOrGroup) -> str:
     return f"{'/groups' if kind == 'group' else ''}/{place.full_path}/-/{kind}_members"
 
 
-def _page(place: Place, kind: str, administers: Ability, form: MemberForm) -> str:
+def _page(place: ProjectOrGroup, kind: str, administers: Ability, form: MemberForm) -> str:
     search = request.args.get("search", "")
     page = read_page(queries.all_members_of(place, query=search), request.args.get("page"))
     return render_template(

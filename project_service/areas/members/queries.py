@@ -15,16 +15,16 @@ from project_service.kit.db import searching
 from project_service.kit.db.session import NO_LAZY_LOADING, db
 from project_service.kit.http.errors import RecordNotFound
 
-Place = Project | Namespace
+ProjectOrGroup = Project | Namespace
 
 
-def members_of(place: Place, **wanted: Any) -> Select[Membership]:
+def members_of(place: ProjectOrGroup, **wanted: Any) -> Select[Membership]:
     """The direct members of a group or project, oldest membership first."""
     here = Membership.project_id if isinstance(place, Project) else Membership.namespace_id
     return _filtered(_memberships().where(here == place.id, alive()), wanted).order_by(Membership.id)
 
 
-def all_members_of(place: Place, **wanted: Any) -> Select[Membership]:
+def all_members_of(place: ProjectOrGroup, **wanted: Any) -> Select[Membership]:
     """The members of a group or project, direct, inherited and through shares: one row per user, with the highest role.
 
     The role is loaded as ``capped_level``.
@@ -41,7 +41,7 @@ def all_members_of(place: Place, **wanted: Any) -> Select[Membership]:
     return _filtered(capped, wanted).order_by(Membership.user_id)
 
 
-def find_member(place: Place, user_id: int) -> Membership:
+def find_member(place: ProjectOrGroup, user_id: int) -> Membership:
     """The direct membership of a user."""
     membership = db.session.scalar(members_of(place).where(Membership.user_id == user_id))
     if membership is None:
@@ -49,7 +49,7 @@ def find_member(place: Place, user_id: int) -> Membership:
     return membership
 
 
-def find_any_member(place: Place, user_id: int) -> Membership:
+def find_any_member(place: ProjectOrGroup, user_id: int) -> Membership:
     """The membership with the highest role of a user, direct or not."""
     membership = db.session.scalar(all_members_of(place).where(Membership.user_id == user_id))
     if membership is None:
@@ -73,7 +73,7 @@ def _filtered(statement: Select[Membership], wanted: dict[str, Any]) -> Select[M
     return statement.where(*conditions)
 
 
-def _reach_of(place: Place) -> Any:
+def _reach_of(place: ProjectOrGroup) -> Any:
     """The memberships that are effective in a group or project, with the effective level."""
     if isinstance(place, Project):
         namespace_id, direct = place.namespace_id, Membership.project_id == place.id

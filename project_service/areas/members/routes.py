@@ -18,7 +18,7 @@ from project_service.kit.http.preconditions import unmodified
 
 api = ApiBlueprint("members", __name__, description="Members of groups and projects.")
 
-Place = Project | Group
+ProjectOrGroup = Project | Group
 
 
 def register(kind: str, reads: Ability, administers: Ability) -> None:
@@ -31,7 +31,7 @@ def register(kind: str, reads: Ability, administers: Ability) -> None:
     @api.allow(reads)
     @api.response(200, schemas.MemberSchema(many=True))
     @api.paged
-    def list_members(place: Place, fields: dict[str, Any]) -> Any:
+    def list_members(place: ProjectOrGroup, fields: dict[str, Any]) -> Any:
         """List the direct members."""
         return queries.members_of(place, **fields)
 
@@ -41,7 +41,7 @@ def register(kind: str, reads: Ability, administers: Ability) -> None:
     @api.allow(reads)
     @api.response(200, schemas.MemberSchema(many=True))
     @api.paged
-    def list_all_members(place: Place, fields: dict[str, Any]) -> Any:
+    def list_all_members(place: ProjectOrGroup, fields: dict[str, Any]) -> Any:
         """List the members, inherited and invited ones included."""
         return queries.all_members_of(place, **fields)
 
@@ -49,7 +49,7 @@ def register(kind: str, reads: Ability, administers: Ability) -> None:
     @api.signed_in
     @api.allow(reads)
     @api.response(200, schemas.MemberSchema)
-    def show_member(place: Place, user: str) -> Membership:
+    def show_member(place: ProjectOrGroup, user: str) -> Membership:
         """Show one direct member."""
         return queries.find_member(place, numeric(user))
 
@@ -57,7 +57,7 @@ def register(kind: str, reads: Ability, administers: Ability) -> None:
     @api.signed_in
     @api.allow(reads)
     @api.response(200, schemas.MemberSchema)
-    def show_any_member(place: Place, user: str) -> Membership:
+    def show_any_member(place: ProjectOrGroup, user: str) -> Membership:
         """Show one member, inherited or not."""
         return queries.find_any_member(place, numeric(user))
 
@@ -66,7 +66,7 @@ def register(kind: str, reads: Ability, administers: Ability) -> None:
     @api.arguments(schemas.MemberCreateSchema)
     @api.allow(administers)
     @api.response(201, schemas.MemberSchema)
-    def create_member(place: Place, fields: dict[str, Any]) -> Any:
+    def create_member(place: ProjectOrGroup, fields: dict[str, Any]) -> Any:
         """Add a member; for several ids the response is a status."""
         return _added(place, fields)
 
@@ -75,7 +75,7 @@ def register(kind: str, reads: Ability, administers: Ability) -> None:
     @api.arguments(schemas.MemberUpdateSchema)
     @api.allow(administers)
     @api.response(200, schemas.MemberSchema)
-    def update_member(place: Place, fields: dict[str, Any], user: str) -> Membership:
+    def update_member(place: ProjectOrGroup, fields: dict[str, Any], user: str) -> Membership:
         """Change the role or the expiry date of a member."""
         membership = queries.find_member(place, numeric(user))
         return service.update_member(
@@ -91,7 +91,7 @@ def register(kind: str, reads: Ability, administers: Ability) -> None:
     @api.arguments(schemas.MemberDeleteSchema)
     @api.allow(reads)
     @api.response(204)
-    def delete_member(place: Place, fields: dict[str, Any], user: str) -> None:
+    def delete_member(place: ProjectOrGroup, fields: dict[str, Any], user: str) -> None:
         """Remove a member, or leave."""
         user_id = numeric(user)
         if user_id != caller().user_id:
@@ -99,7 +99,7 @@ def register(kind: str, reads: Ability, administers: Ability) -> None:
         service.remove_member(place, unmodified(queries.find_member(place, user_id)))
 
 
-def _added(place: Place, fields: dict[str, Any]) -> Any:
+def _added(place: ProjectOrGroup, fields: dict[str, Any]) -> Any:
     values = {"access_level": fields["access_level"], "expires_at": fields.get("expires_at")}
     if fields.get("username"):
         return service.add_member(place, find_user_by(fields["username"]), **values)

@@ -24,11 +24,13 @@ from project_service.kit.db.locking import delete_locked
 from project_service.kit.db.session import add_unique, db
 from project_service.kit.http.errors import Conflict, Forbidden, Invalid
 
-Place = Project | Group
+ProjectOrGroup = Project | Group
 MEMBER_EXISTS = "Member already exists"
 
 
-def add_member(place: Place, user: User, *, access_level: int, expires_at: dt.date | None = None) -> Membership:
+def add_member(
+    place: ProjectOrGroup, user: User, *, access_level: int, expires_at: dt.date | None = None
+) -> Membership:
     """Add a member, with at most the role of the caller."""
     requester = caller()
     former = direct_membership(user.id, place)
@@ -57,7 +59,7 @@ def add_member(place: Place, user: User, *, access_level: int, expires_at: dt.da
 
 
 def update_member(
-    place: Place, membership: Membership, *, access_level: int, expires_at: dt.date | None, keeps_expiry: bool
+    place: ProjectOrGroup, membership: Membership, *, access_level: int, expires_at: dt.date | None, keeps_expiry: bool
 ) -> Membership:
     """Change the role or the expiry date of a member."""
     requester = caller()
@@ -83,7 +85,7 @@ def update_member(
     return membership
 
 
-def remove_member(place: Place, membership: Membership) -> None:
+def remove_member(place: ProjectOrGroup, membership: Membership) -> None:
     """Remove a member. Users may leave; other members need at least the role of the removed one."""
     requester = caller()
     _refuse_bot(membership)
@@ -103,7 +105,7 @@ def _refuse_bot(membership: Membership) -> None:
         raise Forbidden
 
 
-def expire_member(place: Place, membership: Membership) -> None:
+def expire_member(place: ProjectOrGroup, membership: Membership) -> None:
     """Delete an expired membership, which has granted nothing since it expired."""
     delete_locked(membership)
     db.session.flush()
@@ -125,7 +127,7 @@ def expire(membership_id: int) -> None:
         expire_member(_place_of(membership), membership)
 
 
-def _record_removal(place: Place, membership: Membership, message: str) -> None:
+def _record_removal(place: ProjectOrGroup, membership: Membership, message: str) -> None:
     details: dict[str, Any] = {"remove": "user_access", "from": Role(membership.access_level).title}
     audit.record("member_destroyed", place, message, target=_target(membership.user), **details)
 
@@ -138,13 +140,13 @@ def _day(day: dt.date | None) -> str | None:
     return day.isoformat() if day else None
 
 
-def _place_of(membership: Membership) -> Place:
+def _place_of(membership: Membership) -> ProjectOrGroup:
     if membership.project_id is not None:
         return db.session.get_one(Project, membership.project_id)
     return db.session.get_one(Group, membership.namespace_id)
 
 
-def _refuse_last_owner(place: Place, membership: Membership) -> None:
+def _refuse_last_owner(place: ProjectOrGroup, membership: Membership) -> None:
     """Raise ``Forbidden`` for the last owner of a top-level group."""
     if not isinstance(place, Group) or place.parent_id is not None or membership.access_level < Role.OWNER:
         return
@@ -155,12 +157,12 @@ def _refuse_last_owner(place: Place, membership: Membership) -> None:
         raise Forbidden
 
 
-def _refuse_above(requester: Caller, place: Place, level: int) -> None:
+def _refuse_above(requester: Caller, place: ProjectOrGroup, level: int) -> None:
     if level > role_of(requester, place):
         raise Forbidden
 
 
-def _check(place: Place, user: User, access_level: int, expires_at: dt.date | None) -> None:
+def _check(place: ProjectOrGroup, user: User, access_level: int, expires_at: dt.date | None) -> None:
     problems: dict[str, list[str]] = {}
     if is_bot(user.id):
         problems["user"] = ["project bots cannot be added to other groups / projects"]

@@ -18,11 +18,11 @@ from project_service.kit.http.fields import LARGEST_INTEGER
 pages = PageBlueprint("merge_request_pages", __name__)
 navigation.add(navigation.NavigationEntry("Merge requests", "/-/merge_requests", 22, Ability.READ_MERGE_REQUESTS))
 
-HERE = "/<path:project>/-/merge_requests"
+BASE_PATH = "/<path:project>/-/merge_requests"
 TABS = {"opened": "Open", "merged": "Merged", "closed": "Closed", "all": "All"}
 
 
-@pages.get(HERE)
+@pages.get(BASE_PATH)
 @pages.allow(Ability.READ_MERGE_REQUESTS)
 def list_merge_requests(project: Project) -> str:
     """Show the merge requests of a project."""
@@ -37,7 +37,7 @@ def list_merge_requests(project: Project) -> str:
     )
 
 
-@pages.get(f"{HERE}/<int:iid>")
+@pages.get(f"{BASE_PATH}/<int:iid>")
 @pages.allow(Ability.READ_MERGE_REQUESTS)
 def show_merge_request(project: Project, iid: int) -> str:
     """Show one merge request with its notes."""

@@ -14,7 +14,7 @@ from project_service.domain.tracker.merge_requests import TARGET as MERGE_REQUES
 from project_service.domain.tracker.merge_requests import MergeRequest, MergeRequestLabel, merge_requests_of
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.notes import Note
-from project_service.domain.users import ids_called
+from project_service.domain.users import ids_by_username
 from project_service.kit.db import searching
 from project_service.kit.db.session import NO_LAZY_LOADING, db
 
@@ -83,7 +83,7 @@ def _by_users(caller: Caller, wanted: dict[str, Any]) -> Iterable[ColumnElement[
     if wanted.get("author_id") is not None:
         yield MergeRequest.author_id == wanted["author_id"]
     if wanted.get("author_username"):
-        yield MergeRequest.author_id.in_(ids_called(wanted["author_username"]))
+        yield MergeRequest.author_id.in_(ids_by_username(wanted["author_username"]))
 
 
 def _by_properties(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:

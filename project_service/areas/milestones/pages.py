@@ -21,12 +21,12 @@ from project_service.kit.http.forms import Form, confirmation
 pages = PageBlueprint("milestone_pages", __name__)
 navigation.add(navigation.NavigationEntry("Milestones", "/-/milestones", 25, Ability.READ_MILESTONES))
 
-HERE = "/<path:project>/-/milestones"
-ONE = f"{HERE}/<int:iid>"
+BASE_PATH = "/<path:project>/-/milestones"
+ONE = f"{BASE_PATH}/<int:iid>"
 TABS = {"active": "Open", "closed": "Closed", "all": "All"}
 
 
-@pages.get(HERE)
+@pages.get(BASE_PATH)
 @pages.allow(Ability.READ_MILESTONES)
 def list_milestones(project: Project) -> Any:
     """Show the milestones of a project."""
@@ -36,7 +36,7 @@ def list_milestones(project: Project) -> Any:
     return render_template("milestones/list.html", project=project, page=page, state=state, tabs=TABS)
 
 
-@pages.get(f"{HERE}/new")
+@pages.get(f"{BASE_PATH}/new")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_MILESTONES)
 def new_milestone(project: Project) -> Any:
@@ -44,7 +44,7 @@ def new_milestone(project: Project) -> Any:
     return render_template("milestones/edit.html", project=project, milestone=None, form=MilestoneForm())
 
 
-@pages.post(f"{HERE}/new")
+@pages.post(f"{BASE_PATH}/new")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_MILESTONES)
 def create_milestone(project: Project) -> Any:

@@ -97,7 +97,7 @@ def _owned(caller: Caller, ids: list[int]) -> set[int]:
 def _members_with_descendants(ids: set[int]) -> dict[int, int]:
     root, below = NamespaceAncestor.ancestor_id, NamespaceAncestor.namespace_id
     members = select(root, Membership.user_id).join(Membership, Membership.namespace_id == below)
-    return _count_people(ids, [_in_groups(members)])
+    return _count_users(ids, [_in_groups(members)])
 
 
 def _count_billable(ids: list[int], least: Role) -> dict[int, int]:
@@ -118,7 +118,7 @@ def _count_billable(ids: list[int], least: Role) -> dict[int, int]:
         _in_groups(invited_by(rows.join(Share, and_(Share.namespace_id == below, shares)))),
         _in_groups(invited_by(with_projects.join(Share, and_(Share.project_id == Project.id, shares)))),
     ]
-    return _count_people(ids, [branch.where(Membership.access_level >= least) for branch in branches])
+    return _count_users(ids, [branch.where(Membership.access_level >= least) for branch in branches])
 
 
 def _in_groups(memberships: Select[int, int]) -> Select[int, int]:
@@ -128,7 +128,7 @@ def _in_groups(memberships: Select[int, int]) -> Select[int, int]:
     )
 
 
-def _count_people(ids: Collection[int], branches: list[Select[int, int]]) -> dict[int, int]:
+def _count_users(ids: Collection[int], branches: list[Select[int, int]]) -> dict[int, int]:
     """Count the distinct active users below each root; the branches select rows of ``root, user``."""
     if not ids:
         return {}

@@ -26,7 +26,7 @@ from project_service.kit.http.errors import Invalid
 from project_service.kit.http.forms import Form
 
 pages = PageBlueprint("project_settings_pages", __name__)
-HERE = "/<path:project>/-/settings/general"
+BASE_PATH = "/<path:project>/-/settings/general"
 
 
 def fill_details(project: Project) -> dict[str, Any]:
@@ -70,7 +70,7 @@ for _name, _title, _order, _ability, _fill in (
     sections.add(sections.Section("general", _name, _title, _order, _ability, f"projects/settings/{_name}.html", _fill))
 
 
-@pages.post(f"{HERE}/details")
+@pages.post(f"{BASE_PATH}/details")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_PROJECT)
 def save_details(project: Project) -> Any:
@@ -84,7 +84,7 @@ def save_details(project: Project) -> Any:
     return sections.show(project, "general", status=422, details_form=form)
 
 
-@pages.post(f"{HERE}/features")
+@pages.post(f"{BASE_PATH}/features")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_PROJECT)
 def save_features(project: Project) -> Any:
@@ -95,7 +95,7 @@ def save_features(project: Project) -> Any:
     return sections.show(project, "general", status=422, features_form=form)
 
 
-@pages.post(f"{HERE}/path")
+@pages.post(f"{BASE_PATH}/path")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_PROJECT)
 def save_path(project: Project) -> Any:
@@ -106,7 +106,7 @@ def save_path(project: Project) -> Any:
     return sections.show(project, "general", status=422, path_form=form)
 
 
-@pages.post(f"{HERE}/transfer")
+@pages.post(f"{BASE_PATH}/transfer")
 @pages.signed_in
 @pages.allow(Ability.OWN_PROJECT)
 def transfer(project: Project) -> Any:
@@ -125,7 +125,7 @@ def transfer(project: Project) -> Any:
     return sections.show(project, "general", status=422, transfer_form=form)
 
 
-@pages.post(f"{HERE}/archive")
+@pages.post(f"{BASE_PATH}/archive")
 @pages.signed_in
 @pages.allow(Ability.OWN_PROJECT)
 def archive(project: Project) -> Any:
@@ -134,7 +134,7 @@ def archive(project: Project) -> Any:
     return _saved(project, "archive", "The project is archived.")
 
 
-@pages.post(f"{HERE}/unarchive")
+@pages.post(f"{BASE_PATH}/unarchive")
 @pages.signed_in
 @pages.allow(Ability.OWN_PROJECT)
 def unarchive(project: Project) -> Any:
@@ -143,7 +143,7 @@ def unarchive(project: Project) -> Any:
     return _saved(project, "archive", "The project is active again.")
 
 
-@pages.post(f"{HERE}/delete")
+@pages.post(f"{BASE_PATH}/delete")
 @pages.signed_in
 @pages.allow(Ability.OWN_PROJECT)
 def delete(project: Project) -> Any:

@@ -19,7 +19,7 @@ from project_service.kit.db.pagination import read_page
 from project_service.kit.http.forms import confirmation
 
 pages = PageBlueprint("protected_branch_pages", __name__)
-HERE = "/<path:project>/-/settings/repository/protected_branches"
+BASE_PATH = "/<path:project>/-/settings/repository/protected_branches"
 PER_PAGE = 50
 
 
@@ -50,7 +50,7 @@ sections.add(
 )
 
 
-@pages.post(HERE)
+@pages.post(BASE_PATH)
 @pages.signed_in
 @pages.allow(Ability.ADMIN_PROTECTED_BRANCHES)
 def create_protected_branch(project: Project) -> Any:
@@ -71,7 +71,7 @@ def create_protected_branch(project: Project) -> Any:
     return sections.show(project, "repository", status=422, protected_branch_form=form)
 
 
-@pages.get(f"{HERE}/<int:protected_branch_id>/unprotect")
+@pages.get(f"{BASE_PATH}/<int:protected_branch_id>/unprotect")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_PROTECTED_BRANCHES)
 def ask_delete_protected_branch(project: Project, protected_branch_id: int) -> Any:
@@ -87,7 +87,7 @@ def ask_delete_protected_branch(project: Project, protected_branch_id: int) -> A
     )
 
 
-@pages.post(f"{HERE}/<int:protected_branch_id>/unprotect")
+@pages.post(f"{BASE_PATH}/<int:protected_branch_id>/unprotect")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_PROTECTED_BRANCHES)
 def delete_protected_branch(project: Project, protected_branch_id: int) -> Any:

@@ -19,7 +19,7 @@ from project_service.kit.db.pagination import read_page
 from project_service.kit.http.forms import confirmation
 
 pages = PageBlueprint("protected_tag_pages", __name__)
-HERE = "/<path:project>/-/settings/repository/protected_tags"
+BASE_PATH = "/<path:project>/-/settings/repository/protected_tags"
 PER_PAGE = 50
 
 
@@ -50,7 +50,7 @@ sections.add(
 )
 
 
-@pages.post(HERE)
+@pages.post(BASE_PATH)
 @pages.signed_in
 @pages.allow(Ability.ADMIN_PROTECTED_TAGS)
 def create_protected_tag(project: Project) -> Any:
@@ -66,7 +66,7 @@ def create_protected_tag(project: Project) -> Any:
     return sections.show(project, "repository", status=422, protected_tag_form=form)
 
 
-@pages.get(f"{HERE}/<int:tag_id>/unprotect")
+@pages.get(f"{BASE_PATH}/<int:tag_id>/unprotect")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_PROTECTED_TAGS)
 def ask_delete_protected_tag(project: Project, tag_id: int) -> Any:
@@ -81,7 +81,7 @@ def ask_delete_protected_tag(project: Project, tag_id: int) -> Any:
     )
 
 
-@pages.post(f"{HERE}/<int:tag_id>/unprotect")
+@pages.post(f"{BASE_PATH}/<int:tag_id>/unprotect")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_PROTECTED_TAGS)
 def delete_protected_tag(project: Project, tag_id: int) -> Any:

@@ -9,7 +9,7 @@ from flask import redirect, render_template, request
 from project_service.access.abilities import Ability
 from project_service.access.pages import PageBlueprint
 from project_service.areas.repositories.opening import optional_code, reading_code
-from project_service.areas.repositories.places import HERE
+from project_service.areas.repositories.places import BASE_PATH
 from project_service.areas.repositories.queries import RANGE
 from project_service.domain.projects import Project
 from project_service.domain.repositories.reading import diffs, history
@@ -26,7 +26,7 @@ pages = PageBlueprint("compare_pages", __name__)
 MAX_SHOWN_COMMITS, FILES_PER_PAGE = 100, 20
 
 
-@pages.get(f"{HERE}/compare")
+@pages.get(f"{BASE_PATH}/compare")
 @pages.allow(Ability.READ_CODE)
 def choose_revisions(project: Project) -> Any:
     """Show the form that chooses two revisions; redirect to their comparison when both are given."""
@@ -43,7 +43,7 @@ def choose_revisions(project: Project) -> Any:
     return render_template("repositories/compare.html", project=project, problem=problem, difference=None, **chosen)
 
 
-@pages.get(f"{HERE}/compare/<path:range>")
+@pages.get(f"{BASE_PATH}/compare/<path:range>")
 @pages.allow(Ability.READ_CODE)
 def compare_revisions(project: Project, range: str) -> str:
     """Compare two revisions: ``OLD...NEW`` from their common ancestor, ``OLD..NEW`` directly."""

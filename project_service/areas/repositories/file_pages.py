@@ -10,7 +10,7 @@ from project_service.access.abilities import Ability
 from project_service.access.pages import PageBlueprint
 from project_service.areas.repositories import file_views
 from project_service.areas.repositories.opening import reading_code
-from project_service.areas.repositories.places import HERE, find_place, page_address
+from project_service.areas.repositories.places import BASE_PATH, find_revision_path, page_address
 from project_service.areas.repositories.readmes import addresses_in, is_markdown
 from project_service.domain.projects import Project
 from project_service.domain.repositories.reading import blame, history
@@ -22,12 +22,12 @@ from project_service.kit.http.errors import NotFound
 pages = PageBlueprint("file_pages", __name__)
 
 
-@pages.get(f"{HERE}/blob/<path:place>")
+@pages.get(f"{BASE_PATH}/blob/<path:place>")
 @pages.allow(Ability.READ_CODE)
 def show_file(project: Project, place: str) -> Any:
     """Show a file of a revision; findings link here."""
     with reading_code(project, "File") as code:
-        found = find_place(code, place)
+        found = find_revision_path(code, place)
         entry = code.entry(found.commit, found.path)
         if entry is not None and entry.type == TREE:
             return redirect(page_address(project, "tree", found.revision, found.path))
@@ -47,13 +47,13 @@ def show_file(project: Project, place: str) -> Any:
     return render_template("repositories/file.html", project=project, **shown)
 
 
-@pages.get(f"{HERE}/blame/<path:place>")
+@pages.get(f"{BASE_PATH}/blame/<path:place>")
 @pages.allow(Ability.READ_CODE)
 def show_blame(project: Project, place: str) -> str:
     """Show the lines of a file with the commits that changed them last."""
     groups: list[BlameGroup] | None = None
     with reading_code(project, "File") as code:
-        found = find_place(code, place)
+        found = find_revision_path(code, place)
         entry = code.entry(found.commit, found.path)
         if entry is None or entry.type != BLOB:
             raise NotFound("File")

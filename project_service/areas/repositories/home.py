@@ -9,7 +9,7 @@ import structlog
 from project_service.access import panels
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
-from project_service.areas.repositories.places import Place
+from project_service.areas.repositories.places import RevisionPath
 from project_service.areas.repositories.readmes import find_readme
 from project_service.domain.projects import Project
 from project_service.domain.repositories.bundles import BRANCHES, TAGS
@@ -39,7 +39,7 @@ def fill(project: Project) -> dict[str, Any]:
             commit = None if code is None else code.resolve(HEAD)
             if code is None or commit is None or project.default_branch is None:
                 return about | {"shown": True, "empty": True}
-            return about | {"shown": True} | _content(project, code, Place(project.default_branch, "", commit))
+            return about | {"shown": True} | _content(project, code, RevisionPath(project.default_branch, "", commit))
     except ReadingTooLarge:
         return about | {"shown": True, "failed": True, "too_large": True}
     except (ReadingFailed, BadBundle, Unavailable, OSError) as error:  # the page has more than the repository
@@ -55,7 +55,7 @@ def clone_facts(project: Project) -> dict[str, Any]:
     }
 
 
-def _content(project: Project, code: CodeRepository, place: Place) -> dict[str, Any]:
+def _content(project: Project, code: CodeRepository, place: RevisionPath) -> dict[str, Any]:
     entries = trees.folder(code, place.commit, "") or []
     wanted = HistoryFilter(revisions=[place.commit.id])
     return {

@@ -18,7 +18,7 @@ from project_service.areas.repositories.opening import (
     reading_code,
     streamed,
 )
-from project_service.areas.repositories.places import HERE, find_place, page_address
+from project_service.areas.repositories.places import BASE_PATH, find_revision_path, page_address
 from project_service.areas.repositories.readmes import find_readme
 from project_service.domain.projects import Project
 from project_service.domain.repositories.bundles import BRANCHES, TAGS
@@ -45,7 +45,7 @@ REFS_SECONDS, MAX_SHOWN_REFS = 1.0, 10
 REF_TITLES = {"Branches": BRANCHES, "Tags": TAGS}
 
 
-@pages.get(f"{HERE}/tree")
+@pages.get(f"{BASE_PATH}/tree")
 @pages.allow(Ability.READ_CODE)
 def show_root(project: Project) -> Any:
     """Redirect to the root folder of the default branch, or show how to push to an empty repository."""
@@ -55,7 +55,7 @@ def show_root(project: Project) -> Any:
     return _show_folder(project, branch)
 
 
-@pages.get(f"{HERE}/tree/<path:folder>")
+@pages.get(f"{BASE_PATH}/tree/<path:folder>")
 @pages.allow(Ability.READ_CODE)
 def show_folder(project: Project, folder: str) -> Any:
     """Show a folder of a revision."""
@@ -70,7 +70,7 @@ def _pushed_default_branch(project: Project) -> str | None:
 
 def _show_folder(project: Project, text: str) -> Any:
     with reading_code(project, "Folder") as code:
-        place = find_place(code, text)
+        place = find_revision_path(code, text)
         entries = trees.folder(code, place.commit, place.path)
         if entries is None:
             found = code.entry(place.commit, place.path)
@@ -84,13 +84,13 @@ def _show_folder(project: Project, text: str) -> Any:
     return render_template("repositories/folder.html", project=project, **shown)
 
 
-@pages.get(f"{HERE}/raw/<path:place>")
+@pages.get(f"{BASE_PATH}/raw/<path:place>")
 @pages.allow(Ability.READ_CODE)
 def download_raw(project: Project, place: str) -> Response:
     """Send a file as it is; nothing in it runs in the origin of the service."""
 
     def respond(code: CodeRepository) -> tuple[Iterable[bytes], Response]:
-        found = find_place(code, place)
+        found = find_revision_path(code, place)
         entry = code.entry(found.commit, found.path)
         if entry is None or entry.type != BLOB:
             raise NotFound("File")
@@ -106,14 +106,14 @@ def download_raw(project: Project, place: str) -> Response:
     return streamed(project, respond)
 
 
-@pages.get(f"{HERE}/commits")
+@pages.get(f"{BASE_PATH}/commits")
 @pages.allow(Ability.READ_CODE)
 def list_commits(project: Project) -> str:
     """Show the commits of the default branch."""
     return _show_commits(project, _pushed_default_branch(project))
 
 
-@pages.get(f"{HERE}/commits/<path:place>")
+@pages.get(f"{BASE_PATH}/commits/<path:place>")
 @pages.allow(Ability.READ_CODE)
 def list_commits_of(project: Project, place: str) -> str:
     """Show the commits of a revision, or those that changed a path of it."""
@@ -127,7 +127,7 @@ def _show_commits(project: Project, text: str | None) -> str:
     place, complete, found = None, True, list[Commit]()
     with optional_code(project) as code:
         if code is not None and text:
-            place = find_place(code, text)
+            place = find_revision_path(code, text)
             wanted = HistoryFilter(
                 revisions=[place.commit.id], path=place.path, message=search, author=author, literal=True
             )
@@ -138,7 +138,7 @@ def _show_commits(project: Project, text: str | None) -> str:
     return render_template("repositories/commits.html", project=project, **values)
 
 
-@pages.get(f"{HERE}/commit/<sha>")
+@pages.get(f"{BASE_PATH}/commit/<sha>")
 @pages.allow(Ability.READ_CODE)
 def show_commit(project: Project, sha: str) -> Any:
     """Show a commit with its differences; below ``SHA.diff`` and ``SHA.patch`` they are text."""
@@ -172,7 +172,7 @@ def _text_of_commit(project: Project, revision: str, kind: str) -> Response:
     return streamed(project, respond)
 
 
-@pages.get(f"{HERE}/archive/<path:archive>")
+@pages.get(f"{BASE_PATH}/archive/<path:archive>")
 @pages.allow(Ability.READ_CODE)
 def download_archive(project: Project, archive: str) -> Response:
     """Download an archive of ``REVISION/NAME.FORMAT``, of one folder with the parameter ``path``."""

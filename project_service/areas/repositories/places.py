@@ -10,12 +10,12 @@ from project_service.domain.repositories.reading.repository import CodeRepositor
 from project_service.kit.http import urls
 from project_service.kit.http.errors import NotFound
 
-HERE = "/<path:project>/-"
+BASE_PATH = "/<path:project>/-"
 MAX_REVISION_PARTS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RevisionPath:
     """A revision and one of its paths, as written in a URL."""
 
     revision: str
@@ -34,14 +34,14 @@ class Place:
         return self.path.rpartition("/")[2]
 
 
-def find_place(code: CodeRepository, text: str) -> Place:
+def find_revision_path(code: CodeRepository, text: str) -> RevisionPath:
     """The place that ``REVISION/PATH`` names: the longest revision that exists wins."""
     parts = text.strip("/").split("/")
     for count in range(min(len(parts), MAX_REVISION_PARTS), 0, -1):
         revision = "/".join(parts[:count])
         commit = code.resolve(revision)
         if commit is not None:
-            return Place(revision, "/".join(parts[count:]), commit)
+            return RevisionPath(revision, "/".join(parts[count:]), commit)
     raise NotFound("Revision")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from project_service.areas.repositories import raw
-from project_service.areas.repositories.places import Place, page_address
+from project_service.areas.repositories.places import RevisionPath, page_address
 from project_service.domain.projects import Project
 from project_service.domain.repositories.reading.objects import Entry, text_of
 from project_service.domain.repositories.reading.repository import BLOB, CodeRepository
@@ -44,7 +44,7 @@ def addresses_in(project: Project, revision: str, folder: str) -> RelativeAddres
     return RelativeAddresses(links, images, folder)
 
 
-def find_readme(project: Project, code: CodeRepository, place: Place, entries: Iterable[Entry]) -> Readme | None:
+def find_readme(project: Project, code: CodeRepository, place: RevisionPath, entries: Iterable[Entry]) -> Readme | None:
     """The README among the entries of a folder, if there is one; symbolic links are not followed."""
     files = [entry for entry in entries if entry.type == BLOB and not entry.is_link and entry.address is not None]
     for pattern in _NAMES:

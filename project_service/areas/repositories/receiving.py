@@ -37,7 +37,7 @@ from project_service.areas.repositories.pushing import NOT_PUSHED, RequestedPush
 from project_service.areas.repositories.request_bodies import CHUNK_BYTES
 from project_service.domain.repositories import git, packs
 from project_service.domain.repositories.eviction import incoming_folder
-from project_service.domain.repositories.local_folders import held
+from project_service.domain.repositories.local_folders import in_use
 from project_service.domain.repositories.refs import SHA, ZERO, RefChange
 from project_service.domain.repositories.views import decode_name, encode_name, write_bare_repository
 
@@ -132,7 +132,7 @@ def quarantine(view: Path) -> Iterator[Path]:
         borrowed = view / "objects/info/alternates"
         objects = Path(borrowed.read_text().strip()) if borrowed.exists() else view / "objects"
         write_bare_repository(folder, head, (view / "packed-refs").read_bytes(), objects)
-        with held(folder):
+        with in_use(folder):
             yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -12,7 +12,7 @@ from project_service.access.identity import caller
 from project_service.access.pages import PageBlueprint
 from project_service.areas.repositories import ref_changes, ref_queries, release_service
 from project_service.areas.repositories.forms import NewBranchForm, NewTagForm
-from project_service.areas.repositories.places import HERE
+from project_service.areas.repositories.places import BASE_PATH
 from project_service.domain.access_levels import Role
 from project_service.domain.projects import Project
 from project_service.domain.repositories.bundles import BRANCHES, TAGS
@@ -28,7 +28,7 @@ navigation.add(navigation.NavigationEntry("Tags", "/-/tags", 4, Ability.READ_COD
 REFS_PER_PAGE = 50
 
 
-@pages.get(f"{HERE}/branches")
+@pages.get(f"{BASE_PATH}/branches")
 @pages.allow(Ability.READ_CODE)
 def list_branches(project: Project) -> str:
     """Show the branches."""
@@ -39,7 +39,7 @@ def list_branches(project: Project) -> str:
     return _show_refs(project, "repositories/branches.html", page, search, distances=distances)
 
 
-@pages.get(f"{HERE}/tags")
+@pages.get(f"{BASE_PATH}/tags")
 @pages.allow(Ability.READ_CODE)
 def list_tags(project: Project) -> str:
     """Show the tags."""
@@ -54,7 +54,7 @@ def _show_refs(project: Project, template: str, page: ShownPage, search: str, **
     return render_template(template, project=project, page=page, search=search, maintains=maintains, **values)
 
 
-@pages.get(f"{HERE}/tags/new")
+@pages.get(f"{BASE_PATH}/tags/new")
 @pages.signed_in
 @pages.allow(Ability.PUSH_CODE)
 def new_tag(project: Project) -> str:
@@ -62,7 +62,7 @@ def new_tag(project: Project) -> str:
     return _new_ref(project, NewTagForm(ref=project.default_branch), "tag")
 
 
-@pages.post(f"{HERE}/tags/new")
+@pages.post(f"{BASE_PATH}/tags/new")
 @pages.signed_in
 @pages.allow(Ability.PUSH_CODE)
 def create_tag(project: Project) -> Any:
@@ -80,7 +80,7 @@ def create_tag(project: Project) -> Any:
     return _new_ref(project, form, "tag"), 422
 
 
-@pages.get(f"{HERE}/branches/new")
+@pages.get(f"{BASE_PATH}/branches/new")
 @pages.signed_in
 @pages.allow(Ability.PUSH_CODE)
 def new_branch(project: Project) -> str:
@@ -88,7 +88,7 @@ def new_branch(project: Project) -> str:
     return _new_ref(project, NewBranchForm(ref=project.default_branch), "branch")
 
 
-@pages.post(f"{HERE}/branches/new")
+@pages.post(f"{BASE_PATH}/branches/new")
 @pages.signed_in
 @pages.allow(Ability.PUSH_CODE)
 def create_branch(project: Project) -> Any:
@@ -104,7 +104,7 @@ def _new_ref(project: Project, form: Form, kind: str) -> str:
     return render_template("repositories/new_ref.html", project=project, form=form, kind=kind)
 
 
-@pages.get(f"{HERE}/tags/<path:tag>/delete")
+@pages.get(f"{BASE_PATH}/tags/<path:tag>/delete")
 @pages.signed_in
 @pages.allow(Ability.PUSH_CODE)
 def ask_delete_tag(project: Project, tag: str) -> str:
@@ -112,7 +112,7 @@ def ask_delete_tag(project: Project, tag: str) -> str:
     return _ask(project, "tag", ref_queries.find_tag(project, tag).name, "tags")
 
 
-@pages.post(f"{HERE}/tags/<path:tag>/delete")
+@pages.post(f"{BASE_PATH}/tags/<path:tag>/delete")
 @pages.signed_in
 @pages.allow(Ability.PUSH_CODE)
 def delete_tag(project: Project, tag: str) -> Any:
@@ -122,7 +122,7 @@ def delete_tag(project: Project, tag: str) -> Any:
     return redirect(_list(project, "tags"))
 
 
-@pages.get(f"{HERE}/branches/<path:branch>/delete")
+@pages.get(f"{BASE_PATH}/branches/<path:branch>/delete")
 @pages.signed_in
 @pages.allow(Ability.PUSH_CODE)
 def ask_delete_branch(project: Project, branch: str) -> str:
@@ -130,7 +130,7 @@ def ask_delete_branch(project: Project, branch: str) -> str:
     return _ask(project, "branch", ref_queries.find_branch(project, branch).name, "branches")
 
 
-@pages.post(f"{HERE}/branches/<path:branch>/delete")
+@pages.post(f"{BASE_PATH}/branches/<path:branch>/delete")
 @pages.signed_in
 @pages.allow(Ability.PUSH_CODE)
 def delete_branch(project: Project, branch: str) -> Any:

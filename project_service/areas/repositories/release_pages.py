@@ -12,7 +12,7 @@ from project_service.access.identity import caller
 from project_service.access.pages import PageBlueprint
 from project_service.areas.repositories import ref_queries, release_queries, release_schemas, release_service
 from project_service.areas.repositories.forms import NewReleaseForm, ReleaseForm
-from project_service.areas.repositories.places import HERE
+from project_service.areas.repositories.places import BASE_PATH
 from project_service.domain.access_levels import Role
 from project_service.domain.projects import Project
 from project_service.domain.repositories.releases import Release
@@ -27,7 +27,7 @@ navigation.add(navigation.NavigationEntry("Releases", "/-/releases", 5, Ability.
 RELEASES_PER_PAGE = 20
 
 
-@pages.get(f"{HERE}/releases")
+@pages.get(f"{BASE_PATH}/releases")
 @pages.allow(Ability.READ_CODE)
 def list_releases(project: Project) -> str:
     """Show the releases, the newest first."""
@@ -35,7 +35,7 @@ def list_releases(project: Project) -> str:
     return render_template("repositories/releases.html", project=project, page=page, assets=_assets)
 
 
-@pages.get(f"{HERE}/releases/new")
+@pages.get(f"{BASE_PATH}/releases/new")
 @pages.signed_in
 @pages.allow(Ability.PUSH_CODE)
 def new_release(project: Project) -> str:
@@ -44,7 +44,7 @@ def new_release(project: Project) -> str:
     return render_template("repositories/release_form.html", project=project, form=form, release=None)
 
 
-@pages.post(f"{HERE}/releases/new")
+@pages.post(f"{BASE_PATH}/releases/new")
 @pages.signed_in
 @pages.allow(Ability.PUSH_CODE)
 def create_release(project: Project) -> Any:
@@ -57,7 +57,7 @@ def create_release(project: Project) -> Any:
     return render_template("repositories/release_form.html", project=project, form=form, release=None), 422
 
 
-@pages.get(f"{HERE}/releases/<path:tag>/edit")
+@pages.get(f"{BASE_PATH}/releases/<path:tag>/edit")
 @pages.signed_in
 @pages.allow(Ability.PUSH_CODE)
 def edit_release(project: Project, tag: str) -> str:
@@ -67,7 +67,7 @@ def edit_release(project: Project, tag: str) -> str:
     return render_template("repositories/release_form.html", project=project, form=form, release=release)
 
 
-@pages.post(f"{HERE}/releases/<path:tag>/edit")
+@pages.post(f"{BASE_PATH}/releases/<path:tag>/edit")
 @pages.signed_in
 @pages.allow(Ability.PUSH_CODE)
 def update_release(project: Project, tag: str) -> Any:
@@ -80,7 +80,7 @@ def update_release(project: Project, tag: str) -> Any:
     return render_template("repositories/release_form.html", project=project, form=form, release=release), 422
 
 
-@pages.get(f"{HERE}/releases/<path:tag>/delete")
+@pages.get(f"{BASE_PATH}/releases/<path:tag>/delete")
 @pages.signed_in
 @pages.allow(Ability.PUSH_CODE)
 def ask_delete_release(project: Project, tag: str) -> str:
@@ -95,7 +95,7 @@ def ask_delete_release(project: Project, tag: str) -> str:
     )
 
 
-@pages.post(f"{HERE}/releases/<path:tag>/delete")
+@pages.post(f"{BASE_PATH}/releases/<path:tag>/delete")
 @pages.signed_in
 @pages.allow(Ability.PUSH_CODE)
 def delete_release(project: Project, tag: str) -> Any:
@@ -105,14 +105,14 @@ def delete_release(project: Project, tag: str) -> Any:
     return redirect(f"/{urls.encode_path(project.full_path)}/-/releases")
 
 
-@pages.get(f"{HERE}/releases/<path:tag>")
+@pages.get(f"{BASE_PATH}/releases/<path:tag>")
 @pages.allow(Ability.READ_CODE)
 def show_release(project: Project, tag: str) -> str:
     """Show the release of a tag, also if the repository has no such tag."""
     return _show(project, tag, release_queries.find_release(project, tag))
 
 
-@pages.get(f"{HERE}/tags/<path:tag>")
+@pages.get(f"{BASE_PATH}/tags/<path:tag>")
 @pages.allow(Ability.READ_CODE)
 def show_tag(project: Project, tag: str) -> str:
     """Show a tag with its release."""

@@ -31,7 +31,7 @@ from project_service.kit.http import urls
 from project_service.kit.http.errors import NotFound
 
 pages = PageBlueprint("effective_variable_pages", __name__)
-HERE = "/<path:project>/-/settings/ci_cd/job_variables"
+BASE_PATH = "/<path:project>/-/settings/ci_cd/job_variables"
 PER_PAGE = 50
 MAX_SUGGESTED_ENVIRONMENTS = 100
 # what a browser saves a format as
@@ -68,7 +68,7 @@ sections.add(
 )
 
 
-@pages.get(HERE)
+@pages.get(BASE_PATH)
 @pages.signed_in
 @pages.allow(Ability.ADMIN_VARIABLES)
 def show_job_variables(project: Project) -> Any:
@@ -97,7 +97,7 @@ def show_job_variables(project: Project) -> Any:
     )
 
 
-@pages.get(f"{HERE}/download")
+@pages.get(f"{BASE_PATH}/download")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_VARIABLES)
 def download_job_variables(project: Project) -> Response:

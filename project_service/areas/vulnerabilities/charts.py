@@ -9,7 +9,7 @@ from sqlalchemy import select
 from project_service.areas.vulnerabilities.levels import FindingSeverity
 from project_service.areas.vulnerabilities.models import Pipeline, Tally
 from project_service.areas.vulnerabilities.queries import pipelines_of
-from project_service.areas.vulnerabilities.severity_order import Sort
+from project_service.areas.vulnerabilities.severity_order import FindingRank
 from project_service.domain.projects import Project
 from project_service.kit.charts import Chart, stacked
 from project_service.kit.db.session import db
@@ -28,6 +28,6 @@ def last_pipelines(project: Project) -> Chart:
     )
     counted: dict[int, Counter[FindingSeverity]] = {pipeline.id: Counter() for pipeline in pipelines}
     for pipeline_id, number, count in rows:
-        counted[pipeline_id][Sort.of(number).severity] += count
+        counted[pipeline_id][FindingRank.of(number).severity] += count
     columns: list[tuple[Pipeline, Counter[FindingSeverity]]] = [(one, counted[one.id]) for one in pipelines]
     return stacked(columns, WORST_FIRST)

@@ -64,12 +64,12 @@ def lock_feedback(project: Project) -> None:
 
 def apply_dismissal(feedback: Feedback) -> None:
     """Set ``dismissed`` for the findings that a dismissal matches."""
-    _set_dismissed(and_(meant_by(feedback), Finding.dismissed.is_(False)), True)
+    _set_dismissed(and_(matched_by(feedback), Finding.dismissed.is_(False)), True)
 
 
 def withdraw_dismissal(feedback: Feedback) -> None:
     """Reset ``dismissed`` for the findings that a dismissal matched and no other one matches."""
-    meant = and_(meant_by(feedback), Finding.dismissed.is_(True), Finding.suppressed.is_(False))
+    meant = and_(matched_by(feedback), Finding.dismissed.is_(True), Finding.suppressed.is_(False))
     others = select(Feedback).where(
         Feedback.project_id == feedback.project_id,
         Feedback.feedback_type == DISMISSAL,
@@ -88,7 +88,7 @@ def withdraw_dismissal(feedback: Feedback) -> None:
 def reapply_dismissals(pipeline: Pipeline) -> None:
     """Set ``dismissed`` for all findings of a pipeline, by all dismissals of its project.
 
-    The rule is that of ``meant_by``, for all dismissals and one pipeline. Findings that their report dismissed stay so.
+    The rule is that of ``matched_by``, for all dismissals and one pipeline. Dismissals by reports are kept.
     The caller updates the counts.
     """
     dismissals = (Feedback.project_id == pipeline.project_id, Feedback.feedback_type == DISMISSAL)
@@ -114,7 +114,7 @@ def reapply_dismissals(pipeline: Pipeline) -> None:
     )
 
 
-def meant_by(feedback: Feedback) -> ColumnElement[bool]:
+def matched_by(feedback: Feedback) -> ColumnElement[bool]:
     """Return the condition for the findings that a feedback matches, in every pipeline of its project."""
     of_project = Finding.project_id == feedback.project_id
     named = Finding.project_fingerprint == feedback.meant

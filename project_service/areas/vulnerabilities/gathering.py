@@ -15,13 +15,13 @@ from project_service.areas.vulnerabilities.formats.identifying import indexed_pa
 from project_service.areas.vulnerabilities.formats.shapes import (
     BROKEN,
     LIMIT,
-    Left,
     Reading,
     ReportEntry,
     ScannerSection,
+    SkippedEntries,
 )
 from project_service.areas.vulnerabilities.report_json import Spool
-from project_service.areas.vulnerabilities.severity_order import Sort
+from project_service.areas.vulnerabilities.severity_order import FindingRank
 from project_service.areas.vulnerabilities.uploads import Data, Part, PartGroup
 
 
@@ -49,7 +49,7 @@ class _Gathered:
         self.keys.append(entry.key)
         self.digests.append(keys.digests)
         self.orders.append((location.get("start_line", 0), location.get("start_column", 0), location.get("file", "")))
-        self.sorts.append(Sort(entry.report_type, entry.severity, entry.confidence).number)
+        self.sorts.append(FindingRank(entry.report_type, entry.severity, entry.confidence).number)
         self.primaries.append(keys.identifier or b"")
         self.suppressed.append(entry.suppression is not None)
         self.packages.append(indexed_package_of(location))
@@ -95,7 +95,9 @@ class _Gathered:
 class Gathering:
     """The findings of a report. Their data are in a file of their own until they are stored."""
 
-    def __init__(self, entries: Iterable[ReportEntry | Left], reading: Reading, spool_dir: Path | None) -> None:
+    def __init__(
+        self, entries: Iterable[ReportEntry | SkippedEntries], reading: Reading, spool_dir: Path | None
+    ) -> None:
         self._gathered: dict[tuple[ScannerSection, str], _Gathered] = {}
         self._groups: dict[ScannerSection, PartGroup] = {}
         self._order: list[_Gathered] = []
@@ -125,10 +127,10 @@ class Gathering:
         """Delete the file."""
         self._spool.close()
 
-    def _noted(self, entries: Iterable[ReportEntry | Left]) -> Iterator[Data]:
+    def _noted(self, entries: Iterable[ReportEntry | SkippedEntries]) -> Iterator[Data]:
         """Note what compares each finding, and return its data."""
         for entry in entries:
-            if isinstance(entry, Left):
+            if isinstance(entry, SkippedEntries):
                 self._group(entry.section).left[entry.reason] += entry.count
                 continue
             gathered = self._gathered.get((entry.section, entry.report_type))
@@ -170,7 +172,7 @@ class Gathering:
 
 @contextmanager
 def gathered(
-    entries: Iterable[ReportEntry | Left], reading: Reading, spool_dir: Path | None = None
+    entries: Iterable[ReportEntry | SkippedEntries], reading: Reading, spool_dir: Path | None = None
 ) -> Iterator[Gathering]:
     """Read all entries of a report; they are on disk, in ``spool_dir``, until the block ends.
 

@@ -52,7 +52,7 @@ def _rows(
         )
         yield (
             0,
-            normalising.sort_of(report_type, vulnerability).number,
+            normalising.rank_of(report_type, vulnerability).number,
             rank,
             position,
             is_kept,

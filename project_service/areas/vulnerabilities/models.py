@@ -14,7 +14,7 @@ from sqlalchemy import JSON, ForeignKey, Index, UniqueConstraint, false
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.areas.vulnerabilities.levels import Confidence, FindingSeverity
-from project_service.areas.vulnerabilities.severity_order import Sort
+from project_service.areas.vulnerabilities.severity_order import FindingRank
 from project_service.domain.projects import Project
 from project_service.domain.removal import DECISIONS
 from project_service.domain.tracker.issues import Issue
@@ -154,17 +154,17 @@ class Finding(Model):
     @property
     def report_type(self) -> str:
         """The type of its report."""
-        return Sort.of(self.sort).report_type
+        return FindingRank.of(self.sort).report_type
 
     @property
     def severity(self) -> FindingSeverity:
         """Its severity."""
-        return Sort.of(self.sort).severity
+        return FindingRank.of(self.sort).severity
 
     @property
     def confidence(self) -> Confidence:
         """The confidence of its scanner."""
-        return Sort.of(self.sort).confidence
+        return FindingRank.of(self.sort).confidence
 
 
 class Tally(Base):

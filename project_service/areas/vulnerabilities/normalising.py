@@ -8,7 +8,7 @@ from typing import Any
 from project_service.areas.vulnerabilities.levels import confidence_of, severity_of
 from project_service.areas.vulnerabilities.locations import short_name, text
 from project_service.areas.vulnerabilities.report_types import REPORT_TYPES
-from project_service.areas.vulnerabilities.severity_order import Sort
+from project_service.areas.vulnerabilities.severity_order import FindingRank
 
 Data = dict[str, Any]
 TITLE_IDENTIFIERS = ("cve", "cwe")  # preferred, in this order
@@ -66,10 +66,10 @@ def scan_of(scan: Data | None) -> Data | None:
     return None if scan is None else {name: scan.get(name) for name in ("type", "status", "start_time", "end_time")}
 
 
-def sort_of(report_type: str, vulnerability: Data) -> Sort:
-    """Return the sort of an entry: report type, severity and confidence."""
+def rank_of(report_type: str, vulnerability: Data) -> FindingRank:
+    """Return the rank of an entry: report type, severity and confidence."""
     severity, confidence = severity_of(vulnerability.get("severity")), confidence_of(vulnerability.get("confidence"))
-    return Sort(report_type, severity, confidence)
+    return FindingRank(report_type, severity, confidence)
 
 
 def finding_data(report_type: str, vulnerability: Data, scanner: Data, remedy: str | None) -> Data:

@@ -78,7 +78,7 @@ def delete_feedback(project: Project, feedback_id: int) -> Response:
 def show_dashboard(project: Project) -> str:
     """Show the findings of a project."""
     number = request.args.get("pipeline_id")
-    pipeline = queries.pipeline_meant(project, number)
+    pipeline = queries.requested_pipeline(project, number)
     if number and pipeline is None:
         raise NotFound("Pipeline")
     return _dashboard(project, pipeline)
@@ -89,7 +89,7 @@ def show_dashboard(project: Project) -> str:
 @pages.allow(Ability.READ_VULNERABILITIES)
 def show_pipeline(project: Project, pipeline_id: int) -> str:
     """Show the findings of a pipeline, at the path that feedback has for it."""
-    pipeline = queries.pipeline_meant(project, str(pipeline_id))
+    pipeline = queries.requested_pipeline(project, str(pipeline_id))
     if pipeline is None:
         raise NotFound("Pipeline")
     return _dashboard(project, pipeline)

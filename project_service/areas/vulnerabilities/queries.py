@@ -23,7 +23,7 @@ from project_service.areas.vulnerabilities.models import (
     SecurityReport,
     Tally,
 )
-from project_service.areas.vulnerabilities.severity_order import Sort
+from project_service.areas.vulnerabilities.severity_order import FindingRank
 from project_service.domain import instance_settings
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
@@ -56,7 +56,7 @@ def find_pipeline(project: Project, pipeline_id: int) -> Pipeline:
     return found
 
 
-def pipeline_meant(project: Project, pipeline_id: str | None = None) -> Pipeline | None:
+def requested_pipeline(project: Project, pipeline_id: str | None = None) -> Pipeline | None:
     """The pipeline of a list: the newest of the default branch or the requested one; ``None`` if it does not exist."""
     text = (pipeline_id or "").strip()
     if not text:
@@ -72,7 +72,7 @@ def _pipeline_of(project: Project, pipeline_id: int) -> Select[Pipeline]:
 class Tallied(NamedTuple):
     """How many findings of one sort are listed."""
 
-    sort: Sort
+    sort: FindingRank
     listed: int
 
 
@@ -91,7 +91,8 @@ def findings_of(pipeline: Pipeline | None, *, scope: str = "dismissed", **wanted
     tallied = [
         Tallied(sort, listed)
         for number, found, dismissed in db.session.execute(tallies)
-        if (listed := found - (0 if dismissed_too else dismissed)) and _is_wanted(sort := Sort.of(number), wanted)
+        if (listed := found - (0 if dismissed_too else dismissed))
+        and _is_wanted(sort := FindingRank.of(number), wanted)
     ]
     tallied.sort(key=lambda one: (-one.sort.severity, -one.sort.confidence, turns[one.sort.report_type]))
     return Findings(pipeline, tuple(tallied), dismissed_too)
@@ -212,7 +213,7 @@ def feedback_about(project: Project, **meaning: Any) -> Feedback | None:
     return db.session.scalar(statement.order_by((Feedback.meant == meaning["meant"]).desc(), Feedback.id).limit(1))
 
 
-def finding_meant(pipeline: Pipeline | None, uuid: str | None, project_fingerprint: str) -> Finding | None:
+def finding_of_feedback(pipeline: Pipeline | None, uuid: str | None, project_fingerprint: str) -> Finding | None:
     """The finding of a pipeline that feedback refers to."""
     if pipeline is None:
         return None
@@ -249,7 +250,7 @@ def share_fingerprint(pipeline: Pipeline | None, project_fingerprint: str) -> bo
     return len(db.session.scalars(same.limit(2)).all()) > 1
 
 
-def _is_wanted(sort: Sort, wanted: Mapping[str, Collection[str]]) -> bool:
+def _is_wanted(sort: FindingRank, wanted: Mapping[str, Collection[str]]) -> bool:
     return all(not texts or sort.text(name) in texts for name, texts in wanted.items())
 
 

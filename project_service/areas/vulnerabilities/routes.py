@@ -38,7 +38,7 @@ class RenamedRoute(NotFound):
 @api.paged
 def list_vulnerability_findings(project: Project, fields: dict[str, Any]) -> WithSchema:
     """List the findings of a pipeline, by default of the newest one of the default branch."""
-    pipeline = queries.pipeline_meant(project, fields.pop("pipeline_id", None))
+    pipeline = queries.requested_pipeline(project, fields.pop("pipeline_id", None))
     return WithSchema(FindingSchema, queries.findings_of(pipeline, **fields), queries.prepare)
 
 

@@ -52,7 +52,7 @@ def write_feedback(author: User, project: Project, **fields: Any) -> tuple[Feedb
     fields = _checked(fields)
     lock_feedback(project)
     pipeline = _pipeline(project, fields.pop("pipeline_id", None))
-    about = pipeline or queries.pipeline_meant(project)
+    about = pipeline or queries.requested_pipeline(project)
     uuid, project_fingerprint = fields["finding_uuid"], fields["project_fingerprint"]
     if queries.contradict(about, uuid, project_fingerprint):
         raise Unprocessable([WRONG_FINGERPRINT])
@@ -66,7 +66,7 @@ def write_feedback(author: User, project: Project, **fields: Any) -> tuple[Feedb
         withdraw_dismissal(feedback)
     _write(feedback, author, pipeline, fields)
     if feedback.feedback_type == ISSUE and feedback.issue_id is None:
-        finding = queries.finding_meant(about, uuid, project_fingerprint)
+        finding = queries.finding_of_feedback(about, uuid, project_fingerprint)
         feedback.issue = _create_issue(author, project, finding, fields.get("vulnerability_data") or {})
     if is_new:
         db.session.add(feedback)
@@ -135,7 +135,7 @@ def _checked(fields: dict[str, Any]) -> dict[str, Any]:
 def _pipeline(project: Project, pipeline_id: int | None) -> Pipeline | None:
     if pipeline_id is None:
         return None
-    found = queries.pipeline_meant(project, str(pipeline_id))
+    found = queries.requested_pipeline(project, str(pipeline_id))
     if found is None:
         raise Unprocessable(["Pipeline must belong to the project"])
     return db.session.get_one(Pipeline, found.id)

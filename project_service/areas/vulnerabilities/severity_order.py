@@ -1,4 +1,4 @@
-"""Sort of a finding: report type, severity and confidence, stored as one number that lists are ordered by."""
+"""Rank of a finding: report type, severity and confidence, stored as one number that lists are ordered by."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PER_TYPE, _PER_SEVERITY = 100, 10
 _INDEXES = {kind: index for index, kind in enumerate(KINDS)}
 
 
-class Sort(NamedTuple):
+class FindingRank(NamedTuple):
     """Report type, severity and confidence of a finding."""
 
     report_type: str
@@ -33,8 +33,8 @@ class Sort(NamedTuple):
 
     @classmethod
     @functools.cache  # few values, used several times for each finding that is shown
-    def of(cls, number: int) -> Sort:
-        """Return the sort of a stored number."""
+    def of(cls, number: int) -> FindingRank:
+        """Return the rank of a stored number."""
         index, levels = divmod(number, _PER_TYPE)
         severity, confidence = divmod(levels, _PER_SEVERITY)
         return cls(KINDS[index], FindingSeverity(severity), Confidence(confidence))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from flask import current_app
 
-from project_service.domain.repositories.local_folders import locked_file, remove_unless_held
+from project_service.domain.repositories.local_folders import locked_file, remove_unless_in_use
 from project_service.domain.repositories.models import root
 
 MAX_CACHE_AGE_SECONDS = 7 * 86400  # since a repository was last read on this machine
@@ -43,7 +43,7 @@ def clean_up() -> None:
     if max_mib:
         remove_above(max_mib * BYTES_PER_MIB)
     for folder in (*incoming_folder().iterdir(), *root().glob(".empty-*")):
-        remove_unless_held(folder, MAX_INCOMING_AGE_SECONDS)
+        remove_unless_in_use(folder, MAX_INCOMING_AGE_SECONDS)
 
 
 def remove_unused(max_age_seconds: float) -> None:
@@ -70,8 +70,8 @@ def remove_caches(repository_ids: Iterable[int]) -> None:
     """Remove what this machine has of repositories that are deleted, unless it is being read."""
     for repository_id in repository_ids:
         for view in _views_below(cache_of(repository_id)):
-            remove_unless_held(view)
-        remove_unless_held(cache_of(repository_id))
+            remove_unless_in_use(view)
+        remove_unless_in_use(cache_of(repository_id))
 
 
 def _caches() -> list[Path]:
@@ -84,8 +84,8 @@ def _views_below(base: Path) -> list[Path]:
 
 def _remove(base: Path, min_age_seconds: float) -> bool:
     with locked_file(base / "lock"):
-        removed = [remove_unless_held(view, min_age_seconds) for view in _views_below(base)]
-        return all(removed) and remove_unless_held(base, min_age_seconds)
+        removed = [remove_unless_in_use(view, min_age_seconds) for view in _views_below(base)]
+        return all(removed) and remove_unless_in_use(base, min_age_seconds)
 
 
 def _own_bytes(base: Path) -> int:

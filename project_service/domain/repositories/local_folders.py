@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[bool]:
+def in_use(folder: Path) -> Iterator[bool]:
     """Keep others from removing a folder during the block; false if there is no such folder."""
     descriptor = _locked(folder, fcntl.LOCK_SH)
     try:
@@ -36,7 +36,7 @@ def locked_file(path: Path) -> Iterator[None]:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
-def remove_unless_held(folder: Path, min_age_seconds: float = 0) -> bool:
+def remove_unless_in_use(folder: Path, min_age_seconds: float = 0) -> bool:
     """Remove a folder unless it is in use or was changed recently; return whether it is gone."""
     try:
         descriptor = _locked(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)

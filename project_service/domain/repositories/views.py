@@ -22,7 +22,7 @@ from project_service.domain import instance_settings
 from project_service.domain.projects import Project
 from project_service.domain.repositories import bundle_cache, packs
 from project_service.domain.repositories.eviction import cache_of, clean_up
-from project_service.domain.repositories.local_folders import held, locked_file, remove_unless_held
+from project_service.domain.repositories.local_folders import in_use, locked_file, remove_unless_in_use
 from project_service.domain.repositories.models import (
     CODE,
     Repository,
@@ -78,7 +78,7 @@ def view_of(repository: Repository, head: str) -> Iterator[Path]:
     state = ViewState(repository.id, repository.version, head)
     while True:
         folder = _path_of(state)
-        with held(folder) as exists:
+        with in_use(folder) as exists:
             if exists:
                 os.utime(cache_of(state.repository_id))
                 yield folder
@@ -151,7 +151,7 @@ def _build(wanted: ViewState) -> ViewState:
         finally:
             shutil.rmtree(incomplete, ignore_errors=True)
         others = [path for path in target.parent.glob("[0-9a-f]*.git") if path != target]
-        held_views = [other for other in others if not remove_unless_held(other, MIN_AGE_SECONDS)]
+        held_views = [other for other in others if not remove_unless_in_use(other, MIN_AGE_SECONDS)]
         if not held_views:
             _remove_packs_except(pack_folder, names)
     clean_up()

@@ -40,14 +40,14 @@ MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?(Z| UTC|[+-]\
 # references to what every transfer creates: the project and its namespace
 OF_TRANSFERS = frozenset({"project_id", "target_project_id", "namespace_id", "creator_id"})
 # keys whose rows have a table here: of their references only those to users are kept
-OURS = frozenset(
+RELATIONS_WITH_TABLES = frozenset(
     {"labels", "label", "milestones", "milestone", "issues", "merge_requests", "snippets", "notes", "events"}
     | {"issue_assignees"}
 )
-FARTHEST_ZONE, ZONES_APART = dt.timedelta(hours=14), dt.timedelta(minutes=15)
+MAX_UTC_OFFSET, UTC_OFFSET_STEP = dt.timedelta(hours=14), dt.timedelta(minutes=15)
 # the authors of a note: those that its text names at the end, in their order, and that of its row
-Writers = tuple[tuple[str, ...], str]
-Said = tuple[bytes, tuple[Writers, ...]]  # the digest of a row, and of its notes
+NoteAuthors = tuple[tuple[str, ...], str]
+Said = tuple[bytes, tuple[NoteAuthors, ...]]  # the digest of a row, and of its notes
 
 # keys that identify a row in its relation, the first that has a value
 KEYS = ("iid", "title", "name", "key", "tag", "invite_email")
@@ -85,11 +85,11 @@ def compare(one: Path, other: Path) -> list[Difference]:
     return sorted(found)
 
 
-def canonical(relation: str, row: Any, since: dt.datetime) -> tuple[Any, tuple[Writers, ...]]:
+def canonical(relation: str, row: Any, since: dt.datetime) -> tuple[Any, tuple[NoteAuthors, ...]]:
     """Return the canonical form of a row, with the events after a time, and the authors of its notes."""
     for one in _with_events(relation, row):
         one["events"] = _events(one["events"], since)
-    writers: list[Writers] = []
+    writers: list[NoteAuthors] = []
     usual = layout.DEFAULTS.get(relation, layout.NOTHING)
     if isinstance(row, dict):
         row = {name: value for name, value in row.items() if name not in usual or value != usual[name]}
@@ -142,7 +142,7 @@ def _same(one: Said, other: Said) -> bool:
     return one[0] == other[0] and len(one[1]) == len(other[1]) and all(map(_by_the_same, one[1], other[1]))
 
 
-def _by_the_same(one: Writers, other: Writers) -> bool:
+def _by_the_same(one: NoteAuthors, other: NoteAuthors) -> bool:
     """Whether the text with more names begins with those of the other text, followed by the author of its row."""
     (named, writer), (more, _) = sorted((one, other), key=lambda writers: len(writers[0]))
     return more[: len(named) + 1] == (*named, writer)[: len(more)]
@@ -150,7 +150,7 @@ def _by_the_same(one: Writers, other: Writers) -> bool:
 
 def _digests(unpacked: Unpacked, since: dt.datetime) -> dict[str, Said]:
     """Return the digests of all rows and files of an archive, by place."""
-    known: dict[Writers, Writers] = {}  # shared, since many notes have the same authors
+    known: dict[NoteAuthors, NoteAuthors] = {}  # shared, since many notes have the same authors
     found: dict[str, Said] = {}
     for place, value, writers in _placed(unpacked, since):
         found[place] = _digest(value), tuple(known.setdefault(each, each) for each in writers)
@@ -168,7 +168,7 @@ def _values(unpacked: Unpacked, since: dt.datetime, places: frozenset[str]) -> d
     return {place: value for place, value, _ in _placed(unpacked, since) if place in places} if places else {}
 
 
-def _placed(unpacked: Unpacked, since: dt.datetime) -> Iterator[tuple[str, Any, tuple[Writers, ...]]]:
+def _placed(unpacked: Unpacked, since: dt.datetime) -> Iterator[tuple[str, Any, tuple[NoteAuthors, ...]]]:
     """Generate place, canonical form and authors of notes of each row; files are left out."""
     yield "project", *canonical(layout.PROJECT, reader.project_of(unpacked), since)
     for relation in reader.relations_of(unpacked):
@@ -185,7 +185,9 @@ def _rows(unpacked: Unpacked, relation: str) -> Iterator[Any]:
             yield parsing.TOO_DEEP.text if parsing.is_too_deep(row) else row
 
 
-def _numbered(relation: str, rows: Iterator[Any], since: dt.datetime) -> Iterator[tuple[str, Any, tuple[Writers, ...]]]:
+def _numbered(
+    relation: str, rows: Iterator[Any], since: dt.datetime
+) -> Iterator[tuple[str, Any, tuple[NoteAuthors, ...]]]:
     """Generate the canonical rows of a relation with their places; the place of a repeated one ends in a number."""
     counts: Counter[str] = Counter()
     for row in rows:
@@ -231,13 +233,13 @@ def _key(row: Any) -> str | None:
     return next((str(row[name]) for name in KEYS if row.get(name) is not None), None)
 
 
-def _without(value: Any, writers: list[Writers], kind: str) -> Any:
+def _without(value: Any, writers: list[NoteAuthors], kind: str) -> Any:
     """Return the canonical form of the value of a key ``kind``."""
     if isinstance(value, list):
         return [_without(inner, writers, kind) for inner in value]
     if not isinstance(value, dict):
         return value
-    free = layout.FREE.get(kind, layout.NOT_FREE)  # arbitrary data, which no transfer changes
+    free = layout.FREE_FORM_COLUMNS.get(kind, layout.NOT_FREE)  # arbitrary data, which no transfer changes
     kept: dict[str, Any] = {}
     for name, inner in value.items():
         if name in free:
@@ -253,7 +255,7 @@ def _without(value: Any, writers: list[Writers], kind: str) -> Any:
     return dict(sorted(kept.items()))
 
 
-def _reduced(row: dict[str, Any], name: str, writers: list[Writers]) -> Any:
+def _reduced(row: dict[str, Any], name: str, writers: list[NoteAuthors]) -> Any:
     """Return the canonical form of the value that a row has for a key."""
     value = row[name]
     if name == "note" and isinstance(value, str | None):
@@ -263,24 +265,29 @@ def _reduced(row: dict[str, Any], name: str, writers: list[Writers]) -> Any:
         return _moment(reduced)
     if name == "label_links" and isinstance(reduced, list):
         return sorted(reduced, key=bigint_json.dumps)
-    if name in layout.OF_PERSONS and isinstance(reduced, list):
+    if name in layout.USER_RELATIONS and isinstance(reduced, list):
         # several users may be mapped to one (section 6.3)
         return [one for index, one in enumerate(reduced) if one not in reduced[:index]]
     return reduced
 
 
 def _is_reference(name: str) -> bool:
-    return name.endswith(("_id", "_ids", "_html")) and name not in layout.KEPT_IDS
+    return name.endswith(("_id", "_ids", "_html")) and name not in layout.UNCHANGED_IDS
 
 
 def _refers(kind: str, name: str, row: dict[str, Any]) -> bool:
     """Whether a row has a reference that imports keep, to any target."""
     if kind == "merge_requests" and name == "source_project_id":
         return _keeps_source(row)
-    if name in layout.PEOPLE:
+    if name in layout.USER_REFERENCES:
         # ``assignee_id`` of issues in old archives becomes one of the assignees
         return row[name] is not None and (kind, name) != ("issues", "assignee_id")
-    return kind not in OURS and name not in OF_TRANSFERS and not name.endswith("_html") and row[name] not in NOTHING
+    return (
+        kind not in RELATIONS_WITH_TABLES
+        and name not in OF_TRANSFERS
+        and not name.endswith("_html")
+        and row[name] not in NOTHING
+    )
 
 
 def _keeps_source(row: dict[str, Any]) -> bool:
@@ -289,7 +296,7 @@ def _keeps_source(row: dict[str, Any]) -> bool:
     return source is not None and (source == row.get("target_project_id") or bool(row.get("diff_head_sha")))
 
 
-def _text(row: dict[str, Any], writers: list[Writers]) -> str:
+def _text(row: dict[str, Any], writers: list[NoteAuthors]) -> str:
     """Return the text of a note without the authors that transfers append (section 6.2), recognised by their time."""
     text: str = row["note"] or ""
     named: list[str] = []
@@ -313,7 +320,7 @@ def _may_be_same(named: dt.datetime | None, moment: dt.datetime | None) -> bool:
     if named is None or moment is None:
         return named is moment
     apart = abs(named.replace(microsecond=0) - moment.replace(microsecond=0))
-    return apart <= FARTHEST_ZONE and not apart % ZONES_APART
+    return apart <= MAX_UTC_OFFSET and not apart % UTC_OFFSET_STEP
 
 
 def _digest(value: Any) -> bytes:

@@ -171,7 +171,7 @@ def _place(found: Unpacked, name: str) -> Path | None:
         return found.folder / "tree-project.json"
     if relation := layout.TREE_FILE.fullmatch(name):
         return found.folder / f"relation-{relation[1]}.ndjson"
-    if any(pattern.fullmatch(name) for pattern in layout.CARRIED) and _is_storable(name):
+    if any(pattern.fullmatch(name) for pattern in layout.PASSED_FILES) and _is_storable(name):
         known = found.carried.get(name)
         return known.place if known else found.folder / f"file-{len(found.carried)}"
     return None

@@ -67,7 +67,7 @@ UPLOAD = re.compile(r"uploads/[0-9a-fA-F]{10,64}/[^/]{1,255}")
 AVATAR = re.compile(r"avatar/[^/]{1,255}")
 LFS_OBJECT = re.compile(r"lfs-objects/[0-9a-f]{64}")
 SNIPPET_BUNDLE = re.compile(r"snippets/[0-9a-f]{64}\.bundle")
-CARRIED = (UPLOAD, AVATAR, LFS_OBJECT, SNIPPET_BUNDLE)
+PASSED_FILES = (UPLOAD, AVATAR, LFS_OBJECT, SNIPPET_BUNDLE)
 FOLDERS = frozenset({"uploads", "avatar", "lfs-objects", "snippets"})
 LFS_TYPES = "lfs-objects.json"
 LFS_OF_PROJECT = 0
@@ -95,7 +95,7 @@ def snippet_bundle(said: str) -> str:
 
 
 # references to users (section 6.1)
-PEOPLE = frozenset(
+USER_REFERENCES = frozenset(
     {
         "author_id",
         "assignee_id",
@@ -112,14 +112,14 @@ PEOPLE = frozenset(
     }
 )
 # keys that end in _id and are no ids of rows (section 5)
-KEPT_IDS = frozenset({"commit_id", "discussion_id"})
+UNCHANGED_IDS = frozenset({"commit_id", "discussion_id"})
 # relations of users to a row: of rows whose users are mapped to the same account one is stored (section 6.3)
-OF_PERSONS = frozenset({"issue_assignees", "merge_request_assignees", "merge_request_reviewers"})
+USER_RELATIONS = frozenset({"issue_assignees", "merge_request_assignees", "merge_request_reviewers"})
 # columns of arbitrary data, by the key of their rows: keys inside are no columns, even if they look like references or
 # secrets (such as keywords of the configuration of a pipeline)
 _OF_JOBS = frozenset({"options", "yaml_variables"})
 _OF_NOTES = frozenset({"position", "original_position", "change_position", "st_diff"})
-FREE = {
+FREE_FORM_COLUMNS = {
     **dict.fromkeys(("statuses", "builds", "bridges", "generic_commit_statuses"), _OF_JOBS),
     **dict.fromkeys(("notes", "commit_notes"), _OF_NOTES),
     "metadata": frozenset({"config_options", "config_variables"}),

@@ -220,7 +220,7 @@ def _overwrite(project: Project, wanted_path: str, importer: User) -> None:
             raise OverwriteNotPermitted(
                 f"User {importer.username} ({importer.id}) cannot overwrite a project in {namespace.full_path}"
             )
-        _move_people(old, project)
+        _move_memberships(old, project)
         path_registry.start_deleting_project(old)
         removal.remove_project.defer(old.id)
         project.name, project.path = old.name, old.path
@@ -238,7 +238,7 @@ def _has_name(namespace: Namespace, name: str) -> bool:
     return db.session.scalar(found) is not None
 
 
-def _move_people(old: Project, new: Project) -> None:
+def _move_memberships(old: Project, new: Project) -> None:
     there = set(db.session.scalars(memberships_of(new).with_only_columns(Membership.user_id)))
     db.session.flush()
     for membership in db.session.scalars(memberships_of(old)):

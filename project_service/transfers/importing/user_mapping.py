@@ -75,12 +75,12 @@ class UserMapping:
             ]
         if not isinstance(value, dict):
             return value
-        free = layout.FREE.get(kind, layout.NOT_FREE)
+        free = layout.FREE_FORM_COLUMNS.get(kind, layout.NOT_FREE)
         mapped: dict[str, Any] = {}
         for name, inner in value.items():
             if name in free:
                 mapped[name] = self._unchanged(inner, left - 1)
-            elif name in layout.PEOPLE:
+            elif name in layout.USER_REFERENCES:
                 mapped[name] = self.find(inner)
             elif inner is None or not layout.DROPPED.search(name):
                 nested = inner and isinstance(inner, dict | list)

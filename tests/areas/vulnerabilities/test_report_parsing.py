@@ -17,7 +17,7 @@ from project_service.areas.vulnerabilities.levels import Confidence, FindingSeve
 from project_service.areas.vulnerabilities.locations import image_without_tag, place_of
 from project_service.areas.vulnerabilities.report_json import BrokenReport
 from project_service.areas.vulnerabilities.report_types import REPORT_TYPES
-from project_service.areas.vulnerabilities.severity_order import KINDS, Sort, numbers_of
+from project_service.areas.vulnerabilities.severity_order import KINDS, FindingRank, numbers_of
 
 JSON = st.recursive(
     st.none()
@@ -92,10 +92,13 @@ def test_identities_match_the_reference():
 
 def test_every_severity_confidence_and_type_has_a_distinct_number():
     sorts = [
-        Sort(kind, severity, level) for kind in REPORT_TYPES for severity in FindingSeverity for level in Confidence
+        FindingRank(kind, severity, level)
+        for kind in REPORT_TYPES
+        for severity in FindingSeverity
+        for level in Confidence
     ]
 
-    assert [Sort.of(sort.number) for sort in sorts] == sorts
+    assert [FindingRank.of(sort.number) for sort in sorts] == sorts
     for sort in sorts:
         first, last = numbers_of(sort.report_type)
         assert first <= sort.number <= last
@@ -290,7 +293,7 @@ def test_any_entry_becomes_a_finding(entries, kind):
         data = normalising.finding_data(kind, entry, normalising.Scanners(None).of(entry), None)
         assert data["name"]
         assert len(match_keys.location) == 20
-        assert Sort.of(normalising.sort_of(kind, entry).number).report_type == kind
+        assert FindingRank.of(normalising.rank_of(kind, entry).number).report_type == kind
         assert isinstance(orjson.dumps(data), bytes)
 
 

@@ -16,7 +16,7 @@ from project_service.areas.vulnerabilities.formats import detection, sarif_texts
 from project_service.areas.vulnerabilities.formats.identifying import advisory, key_of, owasp, weaknesses
 from project_service.areas.vulnerabilities.formats.packages import package_of_purl
 from project_service.areas.vulnerabilities.formats.paths import BrokenPath, Paths, roots_of_run
-from project_service.areas.vulnerabilities.formats.shapes import Left, Options, Reading
+from project_service.areas.vulnerabilities.formats.shapes import Options, Reading, SkippedEntries
 from project_service.areas.vulnerabilities.formats.splitting import Document, Entries
 from project_service.areas.vulnerabilities.report_json import BrokenReport
 
@@ -624,7 +624,7 @@ def test_parts_of_unexpected_types_are_skipped(name, value):
     entries, _ = read(document)
 
     assert len(entries) >= 1
-    assert all(isinstance(one, Left) or one.data["name"] for one in entries)
+    assert all(isinstance(one, SkippedEntries) or one.data["name"] for one in entries)
 
 
 def test_hostile_texts_are_stored_as_text():

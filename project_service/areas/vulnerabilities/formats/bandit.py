@@ -12,11 +12,11 @@ from project_service.areas.vulnerabilities.formats.paths import Paths
 from project_service.areas.vulnerabilities.formats.shapes import (
     BrokenEntry,
     Data,
-    Left,
     Reading,
     ReportEntry,
     Scanner,
     ScannerSection,
+    SkippedEntries,
     obj,
     text,
     web,
@@ -29,7 +29,7 @@ BANDIT = Scanner("bandit", "Bandit")
 LINE = re.compile(r"^([0-9]+)[ \t]?(.*)$", re.MULTILINE)
 
 
-def read(top: Data, reading: Reading) -> Iterator[ReportEntry | Left]:
+def read(top: Data, reading: Reading) -> Iterator[ReportEntry | SkippedEntries]:
     """Return the entries of a document."""
     section = reading.section(BANDIT, SAST)
     section.ended = text(top.get("generated_at")) or None

@@ -13,11 +13,11 @@ from project_service.areas.vulnerabilities.formats.packages import Package, dism
 from project_service.areas.vulnerabilities.formats.shapes import (
     BrokenEntry,
     Data,
-    Left,
     Reading,
     ReportEntry,
     Scanner,
     ScannerSection,
+    SkippedEntries,
     obj,
     objs,
     text,
@@ -35,7 +35,7 @@ RESOLVED = ("resolved", "resolved_with_pedigree")
 BOM_LINK = "urn:cdx:"
 
 
-def read(top: Data, reading: Reading) -> Iterator[ReportEntry | Left]:
+def read(top: Data, reading: Reading) -> Iterator[ReportEntry | SkippedEntries]:
     """Return the entries of a document, and add its components to ``reading``.
 
     Raises:
@@ -104,10 +104,10 @@ def _entry(
     components: Components,
     reading: Reading,
     pointer: str,
-) -> ReportEntry | Left:
+) -> ReportEntry | SkippedEntries:
     analysis = obj(vulnerability.get("analysis"))
     if analysis.get("state") in RESOLVED:
-        return Left(section, "resolved", pointer)
+        return SkippedEntries(section, "resolved", pointer)
     description = text(vulnerability.get("description"))
     package = components.whole if reference is None else _package(reference, components, reading, pointer)
     source = obj(vulnerability.get("source"))

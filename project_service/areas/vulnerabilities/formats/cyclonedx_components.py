@@ -97,8 +97,8 @@ def every(top: Data) -> Iterator[Data]:
     if components is not None and not isinstance(components, list | Entries):
         raise BrokenReport(FAILED, "must be an array", "/components")
     for count, component in enumerate(every_inside(components or ())):
-        if count == shapes.MAX_HELD:
-            raise BrokenReport(FAILED, f"has more than {shapes.MAX_HELD} components", "/components")
+        if count == shapes.MAX_ENTRIES_IN_MEMORY:
+            raise BrokenReport(FAILED, f"has more than {shapes.MAX_ENTRIES_IN_MEMORY} components", "/components")
         yield component
 
 

@@ -18,7 +18,15 @@ from project_service.areas.vulnerabilities.formats import (
     sarif,
     trivy,
 )
-from project_service.areas.vulnerabilities.formats.shapes import Data, Left, Reading, ReportEntry, obj, objs, text
+from project_service.areas.vulnerabilities.formats.shapes import (
+    Data,
+    Reading,
+    ReportEntry,
+    SkippedEntries,
+    obj,
+    objs,
+    text,
+)
 from project_service.areas.vulnerabilities.formats.splitting import Entries
 from project_service.areas.vulnerabilities.report_json import BrokenReport
 from project_service.areas.vulnerabilities.report_types import (
@@ -42,7 +50,7 @@ GITLAB_BEGINNING = re.compile(
     rb'(?:\xef\xbb\xbf)?\s*\{\s*"version"\s*:\s*"[0-9.]+"\s*,\s*"(?:vulnerabilities|schema|scan)"\s*:'
 )
 OSV_KEYS = {"results", "experimental_config", "license_summary", "image_metadata"}
-Reader = Callable[[Any, Reading], Iterator[ReportEntry | Left]]
+Reader = Callable[[Any, Reading], Iterator[ReportEntry | SkippedEntries]]
 
 
 @dataclass(frozen=True, slots=True)

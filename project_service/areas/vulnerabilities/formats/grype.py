@@ -17,11 +17,11 @@ from project_service.areas.vulnerabilities.formats.packages import (
 from project_service.areas.vulnerabilities.formats.shapes import (
     BrokenEntry,
     Data,
-    Left,
     Reading,
     ReportEntry,
     Scanner,
     ScannerSection,
+    SkippedEntries,
     obj,
     objs,
     text,
@@ -34,7 +34,7 @@ from project_service.areas.vulnerabilities.report_types import CONTAINER_SCANNIN
 FORM = "grype"
 
 
-def read(top: Data, reading: Reading) -> Iterator[ReportEntry | Left]:
+def read(top: Data, reading: Reading) -> Iterator[ReportEntry | SkippedEntries]:
     """Return the entries of a document."""
     descriptor, source = obj(top.get("descriptor")), obj(top.get("source"))
     is_image = text(source.get("type")) == "image"

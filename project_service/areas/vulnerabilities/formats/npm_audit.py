@@ -12,11 +12,11 @@ from project_service.areas.vulnerabilities.formats.packages import Package, pack
 from project_service.areas.vulnerabilities.formats.shapes import (
     BrokenEntry,
     Data,
-    Left,
     Reading,
     ReportEntry,
     Scanner,
     ScannerSection,
+    SkippedEntries,
     obj,
     objs,
     text,
@@ -39,7 +39,7 @@ def version_of(top: Data) -> str | None:
     return text(top.get("auditReportVersion", obj(top.get("audit")).get("auditReportVersion"))) or None
 
 
-def read(top: Data, reading: Reading) -> Iterator[ReportEntry | Left]:
+def read(top: Data, reading: Reading) -> Iterator[ReportEntry | SkippedEntries]:
     """Return the entries of a document.
 
     Raises:

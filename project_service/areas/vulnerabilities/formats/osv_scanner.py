@@ -12,11 +12,11 @@ from project_service.areas.vulnerabilities.formats.paths import Paths
 from project_service.areas.vulnerabilities.formats.shapes import (
     BrokenEntry,
     Data,
-    Left,
     Reading,
     ReportEntry,
     Scanner,
     ScannerSection,
+    SkippedEntries,
     obj,
     objs,
     text,
@@ -30,7 +30,7 @@ OSV_SCANNER = Scanner("osv-scanner", "OSV-Scanner")
 MAVEN = "Maven"
 
 
-def read(top: Data, reading: Reading) -> Iterator[ReportEntry | Left]:
+def read(top: Data, reading: Reading) -> Iterator[ReportEntry | SkippedEntries]:
     """Return the entries of a document."""
     section = reading.section(OSV_SCANNER, DEPENDENCY_SCANNING)
     paths = Paths(reading)

@@ -56,7 +56,7 @@ class Paths:
         if found is None:
             if len(self._found) == MAX_REMEMBERED:
                 self._found.clear()
-            path = self._made_relative(uri, base)
+            path = self._relative(uri, base)
             found = self._found[uri, base] = path, is_absolute(path)
         if found[1]:
             self._reading.warn("absolute_path", pointer)
@@ -77,7 +77,7 @@ class Paths:
                 break
         return ""
 
-    def _made_relative(self, uri: str, base: str) -> str:
+    def _relative(self, uri: str, base: str) -> str:
         if len(uri) > 3 * MAX_PATH_LENGTH:  # each byte of a path may be three characters of a URI
             raise BrokenPath
         path = plain(uri)

@@ -10,11 +10,11 @@ from project_service.areas.vulnerabilities.formats.packages import Package, pack
 from project_service.areas.vulnerabilities.formats.shapes import (
     BrokenEntry,
     Data,
-    Left,
     Reading,
     ReportEntry,
     Scanner,
     ScannerSection,
+    SkippedEntries,
     obj,
     text,
     texts,
@@ -26,7 +26,7 @@ FORM = "pip-audit"
 PIP_AUDIT = Scanner("pip-audit", "pip-audit")
 
 
-def read(top: Any, reading: Reading) -> Iterator[ReportEntry | Left]:
+def read(top: Any, reading: Reading) -> Iterator[ReportEntry | SkippedEntries]:
     """Return the entries of a document: an object with dependencies or, from old releases, their list."""
     section = reading.section(PIP_AUDIT, DEPENDENCY_SCANNING)
     dependencies, above = (top["dependencies"], "/dependencies") if isinstance(top, dict) else (top, "")

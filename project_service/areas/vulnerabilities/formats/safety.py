@@ -11,11 +11,11 @@ from project_service.areas.vulnerabilities.formats.packages import Package, dism
 from project_service.areas.vulnerabilities.formats.shapes import (
     BrokenEntry,
     Data,
-    Left,
     Reading,
     ReportEntry,
     Scanner,
     ScannerSection,
+    SkippedEntries,
     obj,
     text,
     texts,
@@ -28,7 +28,7 @@ FORM = "safety"
 IGNORED = "ignored_vulnerabilities"
 
 
-def read(top: Data, reading: Reading) -> Iterator[ReportEntry | Left]:
+def read(top: Data, reading: Reading) -> Iterator[ReportEntry | SkippedEntries]:
     """Return the entries of a document."""
     about = obj(top.get("report_meta"))
     scanner = Scanner("safety", "Safety", text(about.get("safety_version")) or None)

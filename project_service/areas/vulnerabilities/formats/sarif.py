@@ -11,9 +11,9 @@ from project_service.areas.vulnerabilities.formats.sarif_runs import FAILED, Run
 from project_service.areas.vulnerabilities.formats.shapes import (
     BrokenEntry,
     Data,
-    Left,
     Reading,
     ReportEntry,
+    SkippedEntries,
     obj,
     text,
 )
@@ -22,11 +22,11 @@ from project_service.areas.vulnerabilities.report_json import BrokenReport
 VERSION = "2.1.0"
 MAX_RUNS = 100
 MAX_LOCATIONS = 100
-LEFT_KINDS = {"pass": "pass", "notApplicable": "not_applicable", "informational": "informational"}
+SKIPPED_KINDS = {"pass": "pass", "notApplicable": "not_applicable", "informational": "informational"}
 LICENSE_RULE = "License"  # trivy's
 
 
-def read(top: Data, reading: Reading) -> Iterator[ReportEntry | Left]:
+def read(top: Data, reading: Reading) -> Iterator[ReportEntry | SkippedEntries]:
     """Return the entries of a document.
 
     Raises:
@@ -65,7 +65,7 @@ def check_version(top: Data) -> None:
         raise BrokenReport(FAILED, f"SARIF {found} is not supported: {VERSION} is", "/version")
 
 
-def entries(run: Run, result: Any, pointer: str) -> Iterator[ReportEntry | Left]:
+def entries(run: Run, result: Any, pointer: str) -> Iterator[ReportEntry | SkippedEntries]:
     """Return the entries of one result of a run."""
     if not isinstance(result, dict):
         yield run.reading.broken(run.section, pointer)
@@ -73,19 +73,19 @@ def entries(run: Run, result: Any, pointer: str) -> Iterator[ReportEntry | Left]
     locations = result.get("locations")
     found = list(locations) if isinstance(locations, list) else []
     count = len(found) or 1
-    reason = LEFT_KINDS.get(text(result.get("kind")))
+    reason = SKIPPED_KINDS.get(text(result.get("kind")))
     if reason is None and result.get("baselineState") == "absent":
         reason = "absent"
     name, rule = run.rules.of(result)
     if reason is None and rule.name == LICENSE_RULE and run.scanner.id == "trivy":
         reason = "license"
     if reason is not None:
-        yield Left(run.section, reason, pointer, count)
+        yield SkippedEntries(run.section, reason, pointer, count)
         return
     read = Result(run, result, name, rule, pointer)
     if not read.message:
         run.reading.warn("broken_entry", pointer)
-        yield Left(run.section, shapes.BROKEN, pointer, count)
+        yield SkippedEntries(run.section, shapes.BROKEN, pointer, count)
         return
     for location in found[:MAX_LOCATIONS] or [{}]:
         try:
@@ -94,4 +94,4 @@ def entries(run: Run, result: Any, pointer: str) -> Iterator[ReportEntry | Left]
             yield run.reading.broken(run.section, pointer)
     if count > MAX_LOCATIONS:
         run.reading.warn("over_limit", pointer)
-        yield Left(run.section, shapes.LIMIT, pointer, count - MAX_LOCATIONS)
+        yield SkippedEntries(run.section, shapes.LIMIT, pointer, count - MAX_LOCATIONS)

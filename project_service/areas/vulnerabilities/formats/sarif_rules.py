@@ -14,7 +14,15 @@ from project_service.areas.vulnerabilities.formats.grading import (
     severity_word,
 )
 from project_service.areas.vulnerabilities.formats.identifying import MAX_ID_LENGTH
-from project_service.areas.vulnerabilities.formats.shapes import MAX_HELD, Data, obj, objs, text, texts, web
+from project_service.areas.vulnerabilities.formats.shapes import (
+    MAX_ENTRIES_IN_MEMORY,
+    Data,
+    obj,
+    objs,
+    text,
+    texts,
+    web,
+)
 from project_service.areas.vulnerabilities.formats.splitting import Entries
 from project_service.areas.vulnerabilities.levels import Confidence, FindingSeverity
 from project_service.areas.vulnerabilities.report_json import BrokenReport
@@ -128,8 +136,8 @@ class Rules:
         if not isinstance(rules, list | Entries):
             raise BrokenReport("SARIF report parsing failed", "must be an array", f"{pointer}/tool/driver/rules")
         for number, rule in enumerate(rules):
-            if number == MAX_HELD:
-                reason = f"has more than {MAX_HELD} rules"
+            if number == MAX_ENTRIES_IN_MEMORY:
+                reason = f"has more than {MAX_ENTRIES_IN_MEMORY} rules"
                 raise BrokenReport("SARIF report parsing failed", reason, f"{pointer}/tool")
             yield self._rule(obj(rule))
 

@@ -22,7 +22,7 @@ MAX_PATH_LENGTH = 1_024
 MAX_LINKS = 100
 MAX_STEPS = 1_000
 MAX_ENTRIES = 200_000
-MAX_HELD = 100_000
+MAX_ENTRIES_IN_MEMORY = 100_000
 BROKEN, LIMIT = "broken", "limit"  # reasons that make a report incomplete
 SECTION_PARAGRAPHS = re.compile(r"\n[ \t]*\n")
 NOT_IN_ID = re.compile(r"[^a-z0-9]+")
@@ -92,7 +92,7 @@ class ReportEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class SkippedEntries:
     """Entries of a report that are no findings, for one reason."""
 
     section: ScannerSection
@@ -121,10 +121,10 @@ class Reading:
         made = ScannerSection(scanner, category, self.options.report_type or default_type)
         return self.sections.setdefault((scanner.id, category), made)
 
-    def broken(self, section: ScannerSection, pointer: str) -> Left:
+    def broken(self, section: ScannerSection, pointer: str) -> SkippedEntries:
         """Leave out an entry that cannot be read."""
         self.warn("broken_entry", pointer)
-        return Left(section, BROKEN, pointer)
+        return SkippedEntries(section, BROKEN, pointer)
 
 
 def within_limit(items: Iterable[Item], noun: str, form: str, pointer: str = "") -> Iterator[Item]:

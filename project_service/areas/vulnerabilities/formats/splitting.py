@@ -116,7 +116,7 @@ class Document:
         self._file.seek(0)
         start = len(BYTE_ORDER_MARK) if self._file.read(len(BYTE_ORDER_MARK)) == BYTE_ORDER_MARK else 0
         self._file.seek(start)
-        places = _Places()
+        places = _Position()
         text = b""
         while block := self._file.read(BLOCK_BYTES):
             text += block
@@ -126,7 +126,7 @@ class Document:
                 raise _too_large()
         self._keep(text)
 
-    def _split_block(self, text: bytes, offset: int, places: _Places) -> int:
+    def _split_block(self, text: bytes, offset: int, places: _Position) -> int:
         """Split up to the last bracket of a block; return where that ends."""
         used = 0
         entries, inside = places.entries, places.list_depth
@@ -167,7 +167,7 @@ class Document:
         places.depth, places.entry_start = depth, entry_start
         return used
 
-    def _begin_list(self, places: _Places) -> Entries:
+    def _begin_list(self, places: _Position) -> Entries:
         self._keep(b'"%s:%d"' % (self._mark.encode(), len(self._lists)))
         entries = Entries(self._file, places.pointer())
         self._lists.append(entries)
@@ -191,7 +191,7 @@ class Document:
         return value
 
 
-class _Places:
+class _Position:
     """Where in a document the splitting is: the names and numbers of the containers around, as deep as paths are."""
 
     def __init__(self) -> None:

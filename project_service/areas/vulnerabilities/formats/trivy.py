@@ -17,11 +17,11 @@ from project_service.areas.vulnerabilities.formats.paths import Paths
 from project_service.areas.vulnerabilities.formats.shapes import (
     BrokenEntry,
     Data,
-    Left,
     Reading,
     ReportEntry,
     Scanner,
     ScannerSection,
+    SkippedEntries,
     obj,
     text,
     texts,
@@ -56,7 +56,7 @@ class _Target:
     kind: str  # of its packages
 
 
-def read(top: Any, reading: Reading) -> Iterator[ReportEntry | Left]:
+def read(top: Any, reading: Reading) -> Iterator[ReportEntry | SkippedEntries]:
     """Return the entries of a document: of an artifact, of a cluster or, from old releases, a list of results."""
     document = obj(top)
     version = text(obj(document.get("Trivy")).get("Version")) or None
@@ -115,20 +115,20 @@ class _TrivyReader:
         self._given_type = reading.options.report_type
         self._paths = Paths(reading)
 
-    def read(self, kind: str, target: _Target, entry: Data, pointer: str) -> ReportEntry | Left:
+    def read(self, kind: str, target: _Target, entry: Data, pointer: str) -> ReportEntry | SkippedEntries:
         """Return the finding of an entry, or why it is none."""
         if not entry:
             raise BrokenEntry
         if kind == "Licenses":
-            return Left(self._section, "license", pointer)
+            return SkippedEntries(self._section, "license", pointer)
         if kind == "Vulnerabilities":
             if entry.get("Status") == "not_affected":
-                return Left(self._section, "not_affected", pointer)
+                return SkippedEntries(self._section, "not_affected", pointer)
             return self._vulnerability(target, entry, pointer)
         if kind == "Secrets":
             return self._secret(target, entry, pointer)
         if entry.get("Status", "FAIL") != "FAIL":
-            return Left(self._section, "pass", pointer)
+            return SkippedEntries(self._section, "pass", pointer)
         return self._misconfiguration(target, entry, pointer)
 
     def _vulnerability(self, target: _Target, entry: Data, pointer: str) -> ReportEntry:

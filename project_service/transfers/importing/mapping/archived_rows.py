@@ -35,7 +35,7 @@ def attribute_notes(context: ImportContext, value: Any, left: int, kind: str = "
                     note["note"] = body_of(context, note, note.get("author_id"))
                     if isinstance(note.get("author"), dict) and not context.users.knows(note.get("author_id")):
                         note["author"] = {"name": context.users.importer_name}
-        free = layout.FREE.get(kind, layout.NOT_FREE)
+        free = layout.FREE_FORM_COLUMNS.get(kind, layout.NOT_FREE)
         nested = [(name, inner) for name, inner in value.items() if name not in free]
     else:
         nested = [(kind, inner) for inner in value]

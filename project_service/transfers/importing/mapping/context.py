@@ -118,10 +118,10 @@ class ExtraKeys:
             key
             for key in all_keys
             if key not in mapped.columns
-            and (key in layout.PEOPLE or key in layout.KEPT_IDS or not key.endswith(FOREIGN_ID_SUFFIXES))
+            and (key in layout.USER_REFERENCES or key in layout.UNCHANGED_IDS or not key.endswith(FOREIGN_ID_SUFFIXES))
         ]
         common, uncommon = (tuple(key for key in kept if (key in mapped.common) is wanted) for wanted in (True, False))
-        return cls(all_keys, common, uncommon, layout.PEOPLE.intersection(kept))
+        return cls(all_keys, common, uncommon, layout.USER_REFERENCES.intersection(kept))
 
 
 class ImportContext:

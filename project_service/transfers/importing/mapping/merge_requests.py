@@ -39,7 +39,7 @@ MERGE_REQUEST_KEYS = MappedKeys(
         "notes",
     },
     frozenset(layout.MERGE_REQUEST + layout.MERGE_REQUEST_NESTED),
-    layout.FREE["merge_requests"],
+    layout.FREE_FORM_COLUMNS["merge_requests"],
 )
 
 
@@ -58,7 +58,7 @@ def map_merge_request(context: ImportContext, row: dict[str, Any]) -> None:
     map_notes(context, row.get("notes"), merge_requests.TARGET, number, visibility)
     extra = context.extra_of(row, MERGE_REQUEST_KEYS) or {}
     extra.pop("merge_when_pipeline_succeeds", None)
-    for name in layout.OF_PERSONS & extra.keys():
+    for name in layout.USER_RELATIONS & extra.keys():
         extra[name] = _each_once(extra[name])
     from_fork = row.get("source_project_id") != row.get("target_project_id")
     if from_fork and not row.get("diff_head_sha"):

@@ -51,7 +51,7 @@ NOTE_KEYS = MappedKeys(
         "events",
     },
     frozenset(layout.NOTE + layout.NOTE_NESTED),
-    layout.FREE["notes"],
+    layout.FREE_FORM_COLUMNS["notes"],
 )
 
 

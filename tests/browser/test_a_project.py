@@ -35,13 +35,13 @@ def test_a_refused_project_keeps_the_form_values(open_as_paula):
     page = open_as_paula("/projects/new")
     page.get_by_label("Project name").fill("Ferry")
     page.get_by_label("Project slug").fill("no spaces here")
-    page.get_by_label("Internal: everybody who is signed in").check()
+    page.get_by_label("Internal: all signed-in users").check()
 
     page.get_by_role("button", name="Create project").click()
 
     expect(page.get_by_label("Project slug")).to_have_attribute("aria-invalid", "true")
     expect(page.get_by_label("Project name")).to_have_value("Ferry")
-    expect(page.get_by_label("Internal: everybody who is signed in")).to_be_checked()
+    expect(page.get_by_label("Internal: all signed-in users")).to_be_checked()
 
 
 def test_members_are_added_updated_and_removed(open_as_paula, shop, gl, name):

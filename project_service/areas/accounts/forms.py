@@ -11,7 +11,7 @@ from project_service.kit.http.forms import Form
 
 SCOPE_TEXTS = {
     "api": "api: read and write everything",
-    "read_user": "read_user: read people and activity",
+    "read_user": "read_user: read users and activity",
     "read_api": "read_api: read everything",
     "read_repository": "read_repository: clone and fetch with git",
     "write_repository": "write_repository: clone, fetch and push with git",

@@ -12,8 +12,8 @@ from project_service.kit.http.forms import Form
 
 VISIBILITY_TEXTS = {
     "private": "Private: members only",
-    "internal": "Internal: everybody who is signed in",
-    "public": "Public: everybody",
+    "internal": "Internal: all signed-in users",
+    "public": "Public: everyone",
 }
 
 

@@ -12,7 +12,8 @@ DEV := .venv/.installed-dev
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
 UV := .cache/uv/bin/uv
 COMPILE := $(UV) pip compile --quiet --universal --no-strip-extras --python-version 3.11 --generate-hashes --no-header
-PYTEST := $(BIN)/python -m pytest -n $(PARALLEL)
+# a worker runs whole files, in the order of tests/conftest.py
+PYTEST := $(BIN)/python -m pytest -n $(PARALLEL) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

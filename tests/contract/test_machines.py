@@ -34,6 +34,7 @@ START_SECONDS = 120.0
 SETTLE_SECONDS = 240.0  # a minute of kills leaves about a hundred exports to be done
 PAUSE_BETWEEN_KILLS = 1.5
 FINGERPRINTS = 5
+EXPORT_EVERY_ROUNDS = 20  # an export costs as much as dozens of other requests
 BUCKET = "projects"
 REMOVED_VARIABLES = ("PROJECT_SERVICE_", "AWS_", "COVERAGE_")
 
@@ -192,7 +193,7 @@ class Load:
             key = {"Authorization": f"Bearer {self.endpoint.key}", "PRIVATE-TOKEN": None}
             address = "/" + self.endpoint.url.split("/", 3)[3]
             self.note("alerts", "", client.send("POST", address, json=alert, headers=key))
-            if count % 5 == 0:
+            if count % EXPORT_EVERY_ROUNDS == 0:
                 self.note("exports", "", client.send("POST", f"{path}/export"))
                 self.note("lists", "", client.send("GET", f"{path}/issues?per_page=5"))
 

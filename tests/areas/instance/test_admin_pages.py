@@ -61,7 +61,7 @@ def test_an_invalid_setting_changes_nothing(app, administrator):
 
 
 def test_every_setting_and_flag_has_a_text():
-    assert set(setting_texts.FEATURES) == {one["name"] for one in FEATURE_DEFINITIONS}
+    assert set(setting_texts.FEATURES) == {feature["name"] for feature in FEATURE_DEFINITIONS}
     assert "Others" not in setting_texts.grouped_settings()
 
 
@@ -106,12 +106,12 @@ def test_the_health_page_names_failing_parts(administrator, monkeypatch):
 
     for name in probes.CHECKS:
         monkeypatch.setitem(probes.CHECKS, name, lambda: None)
-    well = administrator.get("/admin/health").text
+    healthy = administrator.get("/admin/health").text
     monkeypatch.setitem(probes.CHECKS, "redis", fail)
-    unwell = administrator.get("/admin/health").text
+    failing = administrator.get("/admin/health").text
 
-    assert ("200, ok" in well, "503, failed" in unwell) == (True, True)
-    assert "redis" in unwell
+    assert ("200, ok" in healthy, "503, failed" in failing) == (True, True)
+    assert "redis" in failing
 
 
 def test_the_about_page_shows_versions(administrator):

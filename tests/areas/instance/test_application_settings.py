@@ -10,7 +10,7 @@ from tests.support.sample_data import ADA, MAX, NOBODY, OLIVE, SAM
 
 SETTINGS = "/application/settings"
 WHITELIST = "outbound_local_requests_whitelist"
-UNFIT_PREFIX = "can contain only letters of the Base64 alphabet (RFC4648) with the addition of '@', ':' and '.'"
+INVALID_PREFIX = "can contain only letters of the Base64 alphabet (RFC4648) with the addition of '@', ':' and '.'"
 DEFAULTS = {
     "id": 1,
     "allow_local_requests_from_web_hooks_and_services": False,
@@ -53,12 +53,12 @@ def change(client, **fields):
 
 @pytest.mark.parametrize(("person", "status"), [(ADA, 200), (OLIVE, 403), (MAX, 403), (SAM, 403), (NOBODY, 401)])
 def test_only_administrators_see_and_change_settings(person, status, as_):
-    seen = as_(person).get(SETTINGS)
+    shown = as_(person).get(SETTINGS)
     changed = change(as_(person), max_import_size=status)
-    nonsense = change(as_(person), max_import_size="nonsense")
+    invalid = change(as_(person), max_import_size="nonsense")
 
-    assert (seen.status_code, changed.status_code) == (status, status)
-    assert nonsense.status_code == (400 if status == 200 else status)
+    assert (shown.status_code, changed.status_code) == (status, status)
+    assert invalid.status_code == (400 if status == 200 else status)
 
 
 def test_a_read_only_token_cannot_change_settings(people, client_of):
@@ -67,7 +67,7 @@ def test_a_read_only_token_cannot_change_settings(people, client_of):
     assert (client.get(SETTINGS).status_code, change(client, max_import_size=1).status_code) == (200, 403)
 
 
-def test_settings_have_these_defaults(as_admin):
+def test_settings_have_default_values(as_admin):
     shown = as_admin.get(SETTINGS).json
 
     assert "gitlab_project" in shown.pop("import_sources")
@@ -98,7 +98,7 @@ def test_a_changed_setting_applies_at_once(as_admin, app):
     assert instance_settings.setting("max_import_size") == 7
 
 
-FORMS = [
+ACCEPTED_VALUES = [
     ({"max_import_size": "12"}, {"max_import_size": 12}),
     ({"signup_enabled": "off"}, {"signup_enabled": False}),
     ({"signup_enabled": 0}, {"signup_enabled": False}),
@@ -116,16 +116,16 @@ FORMS = [
 
 
 def test_values_are_accepted_in_the_forms_that_clients_send(as_admin):
-    for sent, kept in FORMS:
+    for sent, expected in ACCEPTED_VALUES:
         change(as_admin, max_import_size=5, signup_enabled=True, default_group_visibility="public")
 
         response = change(as_admin, **sent)
 
         assert response.status_code == 200, sent
-        assert {name: response.json[name] for name in kept} == kept
+        assert {name: response.json[name] for name in expected} == expected
 
 
-WRONG = [
+INVALID_VALUES = [
     ({"max_import_size": "much"}, {"error": "max_import_size is invalid"}),
     ({"max_import_size": 1.5}, {"error": "max_import_size is invalid"}),
     ({"max_import_size": True}, {"error": "max_import_size is invalid"}),
@@ -167,7 +167,7 @@ WRONG = [
     ),
     (
         {"personal_access_token_prefix": "no blanks"},
-        {"message": {"personal_access_token_prefix": [UNFIT_PREFIX]}},
+        {"message": {"personal_access_token_prefix": [INVALID_PREFIX]}},
     ),
 ]
 
@@ -175,9 +175,9 @@ WRONG = [
 def test_invalid_values_change_nothing(as_admin):
     before = as_admin.get(SETTINGS).json
 
-    responses = [change(as_admin, **({"push_event_activities_limit": 9} | sent)) for sent, _ in WRONG]
+    responses = [change(as_admin, **({"push_event_activities_limit": 9} | sent)) for sent, _ in INVALID_VALUES]
 
-    assert [response.json for response in responses] == [body for _, body in WRONG]
+    assert [response.json for response in responses] == [body for _, body in INVALID_VALUES]
     assert {response.status_code for response in responses} == {400}
     assert as_admin.get(SETTINGS).json == before
 
@@ -191,25 +191,25 @@ def test_a_change_needs_at_least_one_known_setting(fields, as_admin):
     assert response.json == {"error": f"{names} are missing, at least one parameter must be provided"}
 
 
-ENTRIES = ["example.com", "example.com:8080", "10.0.0.1", "10.0.0.0/8:443", "fd00::/8", "[fd00::1]:8080"]
+ALLOWLIST_ENTRIES = ["example.com", "example.com:8080", "10.0.0.1", "10.0.0.0/8:443", "fd00::/8", "[fd00::1]:8080"]
 
 
 @pytest.mark.parametrize(
     "options",
     [
-        {"json": {WHITELIST: ENTRIES}},
-        {"json": {WHITELIST: ",".join(ENTRIES)}},
-        {"json": {WHITELIST: [*ENTRIES[:2], "", ",".join(ENTRIES[2:])]}},
-        {"data": {f"{WHITELIST}[]": ENTRIES}},
-        {"data": {WHITELIST: ", ".join(ENTRIES)}},
-        {"query_string": {f"{WHITELIST}[]": ENTRIES}},
-        {"data": {f"{WHITELIST}[]": ENTRIES}, "content_type": "multipart/form-data"},
+        {"json": {WHITELIST: ALLOWLIST_ENTRIES}},
+        {"json": {WHITELIST: ",".join(ALLOWLIST_ENTRIES)}},
+        {"json": {WHITELIST: [*ALLOWLIST_ENTRIES[:2], "", ",".join(ALLOWLIST_ENTRIES[2:])]}},
+        {"data": {f"{WHITELIST}[]": ALLOWLIST_ENTRIES}},
+        {"data": {WHITELIST: ", ".join(ALLOWLIST_ENTRIES)}},
+        {"query_string": {f"{WHITELIST}[]": ALLOWLIST_ENTRIES}},
+        {"data": {f"{WHITELIST}[]": ALLOWLIST_ENTRIES}, "content_type": "multipart/form-data"},
     ],
 )
 def test_the_outgoing_allowlist_accepts_array_brackets_or_text(options, as_admin):
     response = as_admin.put(SETTINGS, **options)
 
-    assert (response.status_code, response.json[WHITELIST]) == (200, ENTRIES)
+    assert (response.status_code, response.json[WHITELIST]) == (200, ALLOWLIST_ENTRIES)
 
 
 @pytest.mark.parametrize("options", [{"json": {WHITELIST: []}}, {"json": {WHITELIST: ""}}, {"data": {WHITELIST: ""}}])
@@ -246,12 +246,12 @@ RESTRICTED = ["public has been restricted by your GitLab administrator"]
 
 @pytest.fixture
 def public(as_stranger):
-    """A public project and a public group of a user; then only administrators may create such."""
+    """A public project and a public group of a user, created before public visibility is restricted."""
     fields = {"name": "Open", "path": "open", "visibility": "public"}
-    made = {kind: as_stranger.post(f"/{kind}", json=fields).json["id"] for kind in ("projects", "groups")}
+    created = {kind: as_stranger.post(f"/{kind}", json=fields).json["id"] for kind in ("projects", "groups")}
     with unit_of_work():
         instance_settings.change_settings({"restricted_visibility_levels": ["public"]})
-    return made
+    return created
 
 
 def test_users_cannot_choose_a_restricted_visibility(public, as_stranger):
@@ -260,13 +260,13 @@ def test_users_cannot_choose_a_restricted_visibility(public, as_stranger):
     private = as_stranger.post("/projects", json={"path": "shut"}).json["id"]
     changed = as_stranger.put(f"/projects/{private}", json={"visibility": "public"})
 
-    told = {"visibility_level": RESTRICTED}
-    assert (project.status_code, project.json) == (400, {"message": told})
+    messages = {"visibility_level": RESTRICTED}
+    assert (project.status_code, project.json) == (400, {"message": messages})
     assert (group.status_code, group.json) == (
         400,
         {"message": f'Failed to save group {{:visibility_level=>["{RESTRICTED[0]}"]}}'},
     )
-    assert (changed.status_code, changed.json) == (400, {"message": told})
+    assert (changed.status_code, changed.json) == (400, {"message": messages})
 
 
 def test_administrators_may_choose_a_restricted_visibility(public, as_admin):
@@ -284,5 +284,5 @@ def test_existing_projects_keep_a_restricted_visibility(kind, public, as_strange
 
     assert (response.status_code, response.json["visibility"]) == (200, "public")
     assert as_stranger.put(address, json={"visibility": "private"}).status_code == 200
-    back = as_stranger.put(address, json={"visibility": "public"})
-    assert (back.status_code, back.json) == (400, {"message": {"visibility_level": RESTRICTED}})
+    public_again = as_stranger.put(address, json={"visibility": "public"})
+    assert (public_again.status_code, public_again.json) == (400, {"message": {"visibility_level": RESTRICTED}})

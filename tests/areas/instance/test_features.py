@@ -16,7 +16,7 @@ def flag(name, state, *gates):
     return {"name": name, "state": state, "gates": list(gates), "definition": None}
 
 
-def set_(client, name, **fields):
+def set_feature(client, name, **fields):
     return client.post(f"/features/{name}", json=fields)
 
 
@@ -35,7 +35,7 @@ def test_only_administrators_see_and_set_features(method, address, as_):
 def test_a_read_only_token_cannot_set_features(people, client_of):
     client = client_of(people[ADA], "read_api")
 
-    assert (client.get("/features").status_code, set_(client, "a", value="true").status_code) == (200, 403)
+    assert (client.get("/features").status_code, set_feature(client, "a", value="true").status_code) == (200, 403)
 
 
 def test_initially_no_feature_is_set(as_admin):
@@ -47,7 +47,7 @@ def test_initially_no_feature_is_set(as_admin):
 @pytest.mark.both_databases
 def test_the_list_is_complete_and_ordered(as_admin):
     for number in range(25):
-        set_(as_admin, f"flag_{number:02}", value="true")
+        set_feature(as_admin, f"flag_{number:02}", value="true")
 
     response = as_admin.get("/features")
 
@@ -58,11 +58,11 @@ def test_the_list_is_complete_and_ordered(as_admin):
 
 @pytest.mark.both_databases
 def test_the_number_of_queries_does_not_grow_with_the_features(as_admin, count_queries):
-    set_(as_admin, "first", value="true")
+    set_feature(as_admin, "first", value="true")
     with count_queries() as few:
         as_admin.get("/features")
     for number in range(10):
-        set_(as_admin, f"flag_{number}", value="true")
+        set_feature(as_admin, f"flag_{number}", value="true")
 
     with count_queries() as many:
         as_admin.get("/features")
@@ -86,7 +86,7 @@ def test_predefined_features_are_listed(as_admin):
     }
 
 
-SET = [
+VALID_VALUES = [
     ({"value": "true"}, "on", [ON]),
     ({"value": True}, "on", [ON]),
     ({"value": "false"}, "off", [OFF]),
@@ -111,18 +111,20 @@ SET = [
 
 
 def test_a_feature_is_set(as_admin):
-    responses = [set_(as_admin, f"flag_{number:02}", **fields) for number, (fields, _, _) in enumerate(SET)]
+    responses = [
+        set_feature(as_admin, f"flag_{number:02}", **fields) for number, (fields, _, _) in enumerate(VALID_VALUES)
+    ]
 
-    wanted = [flag(f"flag_{number:02}", state, *gates) for number, (_, state, gates) in enumerate(SET)]
-    assert [response.json for response in responses] == wanted
+    expected = [flag(f"flag_{number:02}", state, *gates) for number, (_, state, gates) in enumerate(VALID_VALUES)]
+    assert [response.json for response in responses] == expected
     assert {response.status_code for response in responses} == {201}
-    assert as_admin.get("/features").json == wanted
+    assert as_admin.get("/features").json == expected
 
 
 def test_a_feature_is_set_for_users_groups_and_projects(as_admin, people, group, project):
     actors = [f"User:{people[DEV].id}", f"User:{people[SAM].id}", f"Group:{group.id}", f"Project:{project.id}"]
 
-    response = set_(as_admin, "my_feature", value="true", user="dev, SAM", group="acme", project="acme/shop")
+    response = set_feature(as_admin, "my_feature", value="true", user="dev, SAM", group="acme", project="acme/shop")
 
     assert response.status_code == 201
     assert response.json == flag("my_feature", "conditional", OFF, {"key": "actors", "value": actors})
@@ -130,10 +132,10 @@ def test_a_feature_is_set_for_users_groups_and_projects(as_admin, people, group,
 
 def test_an_actor_is_added_once_and_removed(as_admin, people):
     for _ in range(2):
-        set_(as_admin, "my_feature", value="true", user="dev")
-    both = set_(as_admin, "my_feature", value="true", user="sam")
-    one = set_(as_admin, "my_feature", value="false", user="dev")
-    none = set_(as_admin, "my_feature", value="false", user="sam")
+        set_feature(as_admin, "my_feature", value="true", user="dev")
+    both = set_feature(as_admin, "my_feature", value="true", user="sam")
+    one = set_feature(as_admin, "my_feature", value="false", user="dev")
+    none = set_feature(as_admin, "my_feature", value="false", user="sam")
 
     dev, sam = (f"User:{people[name].id}" for name in (DEV, SAM))
     assert both.json["gates"] == [OFF, {"key": "actors", "value": [dev, sam]}]
@@ -142,23 +144,23 @@ def test_an_actor_is_added_once_and_removed(as_admin, people):
 
 
 def test_switching_off_clears_all_conditions(as_admin):
-    set_(as_admin, "my_feature", value="true", user="dev", feature_group="perf")
-    set_(as_admin, "my_feature", value="50")
+    set_feature(as_admin, "my_feature", value="true", user="dev", feature_group="perf")
+    set_feature(as_admin, "my_feature", value="50")
 
-    response = set_(as_admin, "my_feature", value="false")
+    response = set_feature(as_admin, "my_feature", value="false")
 
     assert response.json == flag("my_feature", "off", OFF)
 
 
 def test_a_later_percentage_replaces_an_earlier_one(as_admin):
-    set_(as_admin, "my_feature", value="50")
+    set_feature(as_admin, "my_feature", value="50")
 
-    response = set_(as_admin, "my_feature", value="60")
+    response = set_feature(as_admin, "my_feature", value="60")
 
     assert response.json == flag("my_feature", "conditional", OFF, {"key": "percentage_of_time", "value": 60})
 
 
-NONSENSE = [
+INVALID_VALUES = [
     ({}, {"error": "value is missing"}),
     ({"value": ["true"]}, {"error": "value is invalid"}),
     ({"value": "maybe"}, {"error": "value is invalid"}),
@@ -191,9 +193,9 @@ NONSENSE = [
 
 
 def test_invalid_values_set_no_feature(as_admin):
-    responses = [set_(as_admin, "my_feature", **fields) for fields, _ in NONSENSE]
+    responses = [set_feature(as_admin, "my_feature", **fields) for fields, _ in INVALID_VALUES]
 
-    assert [response.json for response in responses] == [body for _, body in NONSENSE]
+    assert [response.json for response in responses] == [body for _, body in INVALID_VALUES]
     assert {response.status_code for response in responses} == {400}
     assert as_admin.get("/features").json == []
 
@@ -205,16 +207,16 @@ def test_encoded_feature_names_are_accepted(as_admin):
         ("/features/a%2Fb", "a/b"),
         ("/features/definitions", "definitions"),
     ):
-        made = as_admin.post(address, json={"value": "True"})
-        assert (made.status_code, made.json["name"], made.json["state"]) == (201, name, "on")
+        created = as_admin.post(address, json={"value": "True"})
+        assert (created.status_code, created.json["name"], created.json["state"]) == (201, name, "on")
         assert as_admin.delete(address).status_code == 204
 
     assert as_admin.get("/features").json == []
 
 
 def test_deleting_a_missing_feature_succeeds(as_admin):
-    set_(as_admin, "my_feature", value="true", user="dev")
-    set_(as_admin, "other", value="true")
+    set_feature(as_admin, "my_feature", value="true", user="dev")
+    set_feature(as_admin, "other", value="true")
 
     responses = [as_admin.delete("/features/my_feature") for _ in range(2)]
 
@@ -224,26 +226,26 @@ def test_deleting_a_missing_feature_succeeds(as_admin):
 
 def test_a_feature_applies_at_once(as_admin, app):
     before = feature_enabled(IMPORT_PROJECT_FROM_REMOTE_FILE)
-    set_(as_admin, IMPORT_PROJECT_FROM_REMOTE_FILE, value="true")
+    set_feature(as_admin, IMPORT_PROJECT_FROM_REMOTE_FILE, value="true")
     on = feature_enabled(IMPORT_PROJECT_FROM_REMOTE_FILE)
-    set_(as_admin, IMPORT_PROJECT_FROM_REMOTE_FILE, value="false")
+    set_feature(as_admin, IMPORT_PROJECT_FROM_REMOTE_FILE, value="false")
 
     assert (before, on, feature_enabled(IMPORT_PROJECT_FROM_REMOTE_FILE)) == (False, True, False)
 
 
 def test_a_feature_applies_to_its_actors_only(as_admin, app, people):
-    set_(as_admin, "my_feature", value="true", user="dev")
+    set_feature(as_admin, "my_feature", value="true", user="dev")
 
     assert feature_enabled("my_feature", f"User:{people[DEV].id}")
     assert not feature_enabled("my_feature", f"User:{people[SAM].id}")
     assert not feature_enabled("my_feature")
 
 
-def test_a_percentage_of_actors_is_stable_and_about_as_large(as_admin, app):
+def test_a_percentage_of_actors_selects_a_stable_share_of_them(as_admin, app):
     actors = [f"User:{number}" for number in range(200)]
-    set_(as_admin, "my_feature", value="30", key="percentage_of_actors")
+    set_feature(as_admin, "my_feature", value="30", key="percentage_of_actors")
     some = {actor for actor in actors if feature_enabled("my_feature", actor)}
-    set_(as_admin, "my_feature", value="60", key="percentage_of_actors")
+    set_feature(as_admin, "my_feature", value="60", key="percentage_of_actors")
     more = {actor for actor in actors if feature_enabled("my_feature", actor)}
 
     assert some < more
@@ -251,10 +253,10 @@ def test_a_percentage_of_actors_is_stable_and_about_as_large(as_admin, app):
     assert 90 < len(more) < 150
 
 
-def test_a_percentage_of_time_is_about_as_large(as_admin, app):
-    set_(as_admin, "never", value="0")
-    set_(as_admin, "sometimes", value="50")
-    set_(as_admin, "always", value="100")
+def test_a_percentage_of_time_enables_the_feature_for_part_of_the_checks(as_admin, app):
+    set_feature(as_admin, "never", value="0")
+    set_feature(as_admin, "sometimes", value="50")
+    set_feature(as_admin, "always", value="100")
 
     assert not any(feature_enabled("never") for _ in range(20))
     assert 0 < sum(feature_enabled("sometimes") for _ in range(60)) < 60
@@ -265,7 +267,7 @@ def test_a_feature_of_a_group_being_removed_cannot_be_set(as_admin, group, run_j
     other = sample_data.make_group("leaving")
     as_admin.delete(f"/groups/{other.id}")
 
-    response = set_(as_admin, "my_feature", value="true", group="leaving")
+    response = set_feature(as_admin, "my_feature", value="true", group="leaving")
 
     assert response.status_code == 400
 
@@ -296,6 +298,6 @@ def test_feature_names_are_limited_to_the_size_of_an_index(field, as_admin):
 
     response = as_admin.post(f"/features/{name}", json=body)
 
-    told = {"message": {field: ["is too long (maximum is 255 characters)"]}}
-    assert (response.status_code, response.json) == (400, told)
+    refusal = {"message": {field: ["is too long (maximum is 255 characters)"]}}
+    assert (response.status_code, response.json) == (400, refusal)
     assert as_admin.get("/features").json == []

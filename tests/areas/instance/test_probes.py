@@ -18,7 +18,7 @@ BUCKETS = {*["0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1.0", "2.5
 
 
 class Redis:
-    """A Redis that answers, with or without a worker that has been seen."""
+    """A fake Redis with the heartbeat keys of the given workers."""
 
     def __init__(self, *workers):
         self.workers = workers
@@ -34,13 +34,13 @@ class Redis:
 
 
 @pytest.fixture
-def redis_is(app, monkeypatch):
+def replace_redis(app, monkeypatch):
     """Replaces the unavailable Redis."""
 
-    def put(connection):
+    def replace(connection):
         monkeypatch.setitem(app.extensions, "redis", connection)
 
-    return put
+    return replace
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
@@ -52,8 +52,8 @@ def test_liveness_does_not_depend_on_other_services(method, address, browser):
     assert method == "HEAD" or response.text in ('{"status":"ok"}', "GitLab OK")
 
 
-def test_a_complete_service_is_ready(browser, redis_is):
-    redis_is(Redis(b"project-service:worker:host-5"))
+def test_the_service_is_ready_when_all_checks_pass(browser, replace_redis):
+    replace_redis(Redis(b"project-service:worker:host-5"))
 
     response = browser.get("/-/readiness")
 
@@ -68,8 +68,8 @@ def test_a_complete_service_is_ready(browser, redis_is):
     }
 
 
-def test_the_service_is_not_ready_without_a_worker(browser, redis_is):
-    redis_is(Redis())
+def test_the_service_is_not_ready_without_a_worker(browser, replace_redis):
+    replace_redis(Redis())
 
     response = browser.get("/-/readiness")
 
@@ -78,8 +78,8 @@ def test_the_service_is_not_ready_without_a_worker(browser, redis_is):
     assert response.json["redis_check"] == OK
 
 
-def test_the_service_is_not_ready_without_redis(browser, redis_is):
-    redis_is(NoRedis())
+def test_the_service_is_not_ready_without_redis(browser, replace_redis):
+    replace_redis(NoRedis())
 
     response = browser.get("/-/readiness")
 
@@ -89,8 +89,8 @@ def test_the_service_is_not_ready_without_redis(browser, redis_is):
     assert (response.json["database_check"], response.json["storage_check"]) == (OK, OK)
 
 
-def test_the_service_is_not_ready_without_storage(app, browser, redis_is, monkeypatch, tmp_path):
-    redis_is(Redis(b"project-service:worker:host-5"))
+def test_the_service_is_not_ready_without_storage(app, browser, replace_redis, monkeypatch, tmp_path):
+    replace_redis(Redis(b"project-service:worker:host-5"))
     (tmp_path / "file").write_text("no directory")
     monkeypatch.setitem(app.extensions, "storage", Storage.at(f"file://{tmp_path}/file"))
 
@@ -117,7 +117,7 @@ def test_the_service_is_alive_but_not_ready_without_a_database(tmp_path):
     assert browser.get("/-/liveness").status_code == 200
 
 
-def test_probes_change_nothing(browser):
+def test_probes_refuse_other_methods(browser):
     assert browser.post("/-/readiness").status_code in (400, 405)
     assert browser.delete("/-/liveness").status_code in (400, 405)
 
@@ -130,25 +130,25 @@ def with_token(app, monkeypatch):
     monkeypatch.setitem(app.config, "METRICS_TOKEN", METRICS_TOKEN)
 
 
-def metrics(browser, address="127.0.0.1", query="", **headers):
+def metrics_status(browser, address="127.0.0.1", query="", **headers):
     return browser.get(f"/-/metrics{query}", headers=headers, environ_base={"REMOTE_ADDR": address}).status_code
 
 
-def test_the_service_is_ready_on_a_full_disk(browser, redis_is, monkeypatch):
+def test_the_service_is_ready_on_a_full_disk(browser, replace_redis, monkeypatch):
     def fail(_storage):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    redis_is(Redis(b"project-service:worker:host-5"))
+    replace_redis(Redis(b"project-service:worker:host-5"))
     monkeypatch.setattr(Storage, "check", fail)
     response = browser.get("/-/readiness")
 
-    [found] = response.json["storage_check"]
-    assert (response.status_code, response.json["status"], found["status"]) == (200, "ok", "ok")
-    assert "writes are refused" in found["message"]
+    [storage_check] = response.json["storage_check"]
+    assert (response.status_code, response.json["status"], storage_check["status"]) == (200, "ok", "ok")
+    assert "writes are refused" in storage_check["message"]
 
 
-def test_metrics_describe_requests_queues_and_jobs(browser, redis_is):
-    redis_is(Redis())
+def test_metrics_describe_requests_queues_and_jobs(browser, replace_redis):
+    replace_redis(Redis())
     browser.get("/-/liveness")
 
     response = browser.get("/-/metrics")
@@ -159,8 +159,8 @@ def test_metrics_describe_requests_queues_and_jobs(browser, redis_is):
     assert 'project_service_jobs_total{job="some.job",outcome="done"} 3.0' in response.text
 
 
-def test_every_label_of_every_metric_has_a_bounded_set_of_values(app, browser, redis_is):
-    redis_is(Redis())
+def test_every_label_of_every_metric_has_a_bounded_set_of_values(app, browser, replace_redis):
+    replace_redis(Redis())
     paths = ("/api/v4/projects", "/api/v4/x{}", "/x/y{}", "/-/metrics", "/a/b{}/alerts/notify.json", "/static/x{}")
     for number, path in enumerate(paths):
         for method in (f"M{number}", "PROPFIND", "G-T", "BREW"):
@@ -196,22 +196,22 @@ def test_metrics_work_without_redis(browser):
 @pytest.mark.parametrize(
     ("address", "status"), [("127.0.0.1", 200), ("127.8.8.8", 200), ("::1", 200), ("10.0.0.1", 403), ("", 403)]
 )
-def test_metrics_are_served_to_this_machine_only(address, status, browser):
-    assert metrics(browser, address) == status
+def test_metrics_are_served_to_loopback_addresses_only(address, status, browser):
+    assert metrics_status(browser, address) == status
 
 
 @pytest.mark.parametrize(
     "name", ["X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "X-Forwarded-Port", "Forwarded"]
 )
 def test_metrics_are_refused_through_a_local_proxy(name, browser):
-    assert metrics(browser, "127.0.0.1", **{name: "127.0.0.1"}) == 403
+    assert metrics_status(browser, "127.0.0.1", **{name: "127.0.0.1"}) == 403
 
 
 def test_metrics_are_refused_through_a_trusted_proxy(tmp_path):
     app = make_app(SQLITE, tmp_path, TRUSTED_PROXIES="127.0.0.1")
 
-    assert metrics(app.test_client(), "127.0.0.1", **{"X-Forwarded-For": "127.0.0.1"}) == 403
-    assert metrics(app.test_client(), "127.0.0.1") == 200
+    assert metrics_status(app.test_client(), "127.0.0.1", **{"X-Forwarded-For": "127.0.0.1"}) == 403
+    assert metrics_status(app.test_client(), "127.0.0.1") == 200
 
 
 @pytest.mark.parametrize(
@@ -229,8 +229,8 @@ def test_metrics_are_refused_through_a_trusted_proxy(tmp_path):
 def test_metrics_are_served_to_holders_of_the_token(query, authorization, status, browser, with_token):
     headers = {"X-Forwarded-For": "10.0.0.1"} | ({"Authorization": authorization} if authorization else {})
 
-    assert metrics(browser, "10.0.0.1", query, **headers) == status
+    assert metrics_status(browser, "10.0.0.1", query, **headers) == status
 
 
 def test_without_a_configured_token_no_token_is_accepted(browser):
-    assert metrics(browser, "10.0.0.1", "?token=None", Authorization="Bearer None") == 403
+    assert metrics_status(browser, "10.0.0.1", "?token=None", Authorization="Bearer None") == 403

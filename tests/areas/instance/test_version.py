@@ -10,12 +10,12 @@ ADDRESSES = ["/version", "/metadata"]
 
 
 @pytest.mark.parametrize(("person", "status"), [(ADA, 200), (SAM, 200), (NOBODY, 401)])
-def test_callers_that_may_read_the_version(person, status, as_):
+def test_only_signed_in_users_read_the_version(person, status, as_):
     assert [as_(person).get(address).status_code for address in ADDRESSES] == [status] * 2
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_the_version_is_the_version_of_the_api(address, as_stranger):
+def test_the_version_has_the_documented_keys(address, as_stranger):
     response = as_stranger.get(address)
 
     assert response.json["version"] == "13.8.1"
@@ -26,13 +26,13 @@ def test_the_version_is_the_version_of_the_api(address, as_stranger):
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_scopes_that_may_read_the_version(address, people, client_of):
+def test_these_scopes_may_read_the_version(address, people, client_of):
     for scope, status in (("api", 200), ("read_api", 200), ("read_user", 200), ("read_repository", 403)):
         client = client_of(people[MAX], scope)
         assert (client.get(address).status_code, client.head(address).status_code) == (status, status), scope
 
 
-def test_a_token_without_the_scope_gets_the_sufficient_scopes(people, client_of):
+def test_an_insufficient_scope_response_names_the_sufficient_scopes(people, client_of):
     response = client_of(people[MAX], "read_repository").get("/version")
 
     assert (response.json["error"], response.json["scope"]) == ("insufficient_scope", "read_user api read_api")

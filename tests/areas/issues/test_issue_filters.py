@@ -98,9 +98,9 @@ def test_issues_are_filtered_by_due_date(today, due, iids, issues, as_, monkeypa
 
 
 @pytest.mark.parametrize("name", ["author_id", "assignee_id"])
-def test_users_are_excluded_by_id(name, issues, as_, people):
-    left = {"author_id": (RITA, [2, 4]), "assignee_id": (MAX, [1, 3, 4])}
-    person, iids = left[name]
+def test_issues_are_filtered_by_excluded_user_ids(name, issues, as_, people):
+    expected = {"author_id": (RITA, [2, 4]), "assignee_id": (MAX, [1, 3, 4])}
+    person, iids = expected[name]
 
     response = as_(DEV).get(f"/projects/{issues.id}/issues?sort=asc&not[{name}]={people[person].id}")
 
@@ -121,11 +121,11 @@ def test_only_visible_issues_of_a_milestone_are_listed(person, iids, issues, mil
 
 
 @pytest.mark.parametrize(("person", "status"), [(MAX, 200), (SAM, 404), (NOBODY, 401)])
-def test_roles_that_list_the_issues_of_a_milestone(person, status, issues, milestone, as_):
+def test_only_users_who_see_the_project_list_the_issues_of_a_milestone(person, status, issues, milestone, as_):
     assert as_(person).get(f"/projects/{issues.id}/milestones/{milestone['id']}/issues").status_code == status
 
 
-def test_an_unknown_milestone_has_no_issues(issues, as_):
+def test_issues_of_an_unknown_milestone_are_not_found(issues, as_):
     response = as_(DEV).get(f"/projects/{issues.id}/milestones/999/issues")
 
     assert (response.status_code, response.json) == (404, {"message": "404 Milestone Not Found"})

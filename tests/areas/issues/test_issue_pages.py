@@ -25,7 +25,7 @@ def make_issue(project, **fields):
 
 def test_a_link_to_a_note_opens_the_page_with_the_note(project, people, visit):
     issue = make_issue(project)
-    began = clock.now()
+    start = clock.now()
     notes = [
         Note(
             project_id=project.id,
@@ -33,7 +33,7 @@ def test_a_link_to_a_note_opens_the_page_with_the_note(project, people, visit):
             noteable_id=issue.id,
             body=f"remark {number}.",
             author_id=people[MAX].id,
-            created_at=began + dt.timedelta(seconds=number),
+            created_at=start + dt.timedelta(seconds=number),
         )
         for number in range(101)
     ]
@@ -61,7 +61,7 @@ def test_the_edit_page_selects_the_current_values(project, people, visit):
 
 @pytest.fixture
 def comment(project, people):
-    """What dev has written under the first issue."""
+    """The address of a comment by dev on the first issue."""
     issue = make_issue(project, author_id=people[MAX].id)
     note = planning.create_note(people[DEV], issue, body="It is cold.")
     db.session.commit()
@@ -100,7 +100,7 @@ def test_a_comment_is_deleted_after_confirmation(comment, visit, project):
 def test_other_users_cannot_change_a_comment(person, status, comment, visit):
     visitor = visit(person)
 
-    assert [visitor.send(f"{comment}/{what}", note="x").status_code for what in ("edit", "delete")] == [status] * 2
+    assert [visitor.send(f"{comment}/{action}", note="x").status_code for action in ("edit", "delete")] == [status] * 2
     assert bodies() == ["It is cold."]
 
 

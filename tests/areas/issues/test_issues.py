@@ -24,12 +24,12 @@ from tests.support.sample_data import ADA, DEV, GUS, MAX, NOBODY, OLIVE, PEOPLE,
 MISSING = {"message": "404 Not found"}
 NO_PROJECT = {"message": "404 Project Not Found"}
 FORBIDDEN = {"message": "403 Forbidden"}
-UNCHANGED = {"If-Unmodified-Since": "Mon, 01 Jan 1990 00:00:00 GMT"}
+UNMODIFIED_SINCE_1990 = {"If-Unmodified-Since": "Mon, 01 Jan 1990 00:00:00 GMT"}
 BLANK = "can't be blank"
 
 
 @pytest.fixture(autouse=True)
-def _own_contexts(monkeypatch):
+def _separate_contexts(monkeypatch):
     # a request in the context of the test would see the ``g`` of the previous one
     send = FlaskClient.open
     monkeypatch.setattr(FlaskClient, "open", lambda *args, **options: contextvars.Context().run(send, *args, **options))
@@ -71,10 +71,10 @@ def comment(project, as_):
 
 @pytest.fixture
 def milestone(project):
-    made = Milestone(project_id=project.id, iid=1, title="1.0")
-    db.session.add(made)
+    created = Milestone(project_id=project.id, iid=1, title="1.0")
+    db.session.add(created)
     db.session.commit()
-    return made
+    return created
 
 
 def iids(response):
@@ -82,12 +82,12 @@ def iids(response):
     return [issue["iid"] for issue in response.json]
 
 
-def publish(project):
+def make_public(project):
     db.session.get(Project, project.id).visibility = Visibility.PUBLIC
     db.session.commit()
 
 
-# Shapes
+# Response keys
 
 
 def basic(username):
@@ -166,7 +166,7 @@ def test_a_note_has_the_documented_keys(project, open_issue, as_):
     ],
 )
 def test_permissions_in_a_private_project_by_role(method, statuses, project, open_issue, comment, as_):
-    found = []
+    actual = []
     for person in (*PEOPLE, NOBODY):
         iid = open_issue(DEV)["iid"]
         note = comment(OLIVE, iid)["id"]
@@ -187,9 +187,9 @@ def test_permissions_in_a_private_project_by_role(method, statuses, project, ope
             ),
             "delete note": lambda client=client, iid=iid, note=note: client.delete(notes(project, iid, note)),
         }[method]()
-        found.append(response.status_code)
+        actual.append(response.status_code)
 
-    assert found == statuses
+    assert actual == statuses
 
 
 def test_authors_and_assignees_may_close_and_edit(project, open_issue, people, as_):
@@ -206,11 +206,11 @@ def test_authors_and_assignees_may_close_and_edit(project, open_issue, people, a
 
 
 def test_fields_reserved_for_reporters_are_ignored_for_others(project, milestone, people, open_issue, as_):
-    wish = {"labels": "a", "assignee_ids": [people[GUS].id], "milestone_id": milestone.id}
-    wish |= {"due_date": "2030-01-01", "weight": 2}
+    fields = {"labels": "a", "assignee_ids": [people[GUS].id], "milestone_id": milestone.id}
+    fields |= {"due_date": "2030-01-01", "weight": 2}
 
-    created = open_issue(GUS, **wish)
-    updated = as_(GUS).put(issues(project, created["iid"]), json=wish | {"discussion_locked": True}).json
+    created = open_issue(GUS, **fields)
+    updated = as_(GUS).put(issues(project, created["iid"]), json=fields | {"discussion_locked": True}).json
 
     keys = ("labels", "assignees", "milestone", "due_date", "weight", "discussion_locked")
     assert [created[key] for key in keys] == [[], [], None, None, None, None]
@@ -218,7 +218,7 @@ def test_fields_reserved_for_reporters_are_ignored_for_others(project, milestone
 
 
 def test_non_members_may_create_and_comment_in_public_projects(project, open_issue, comment, as_):
-    publish(project)
+    make_public(project)
 
     iid = open_issue(SAM)["iid"]
     comment(SAM, iid)
@@ -230,14 +230,14 @@ def test_non_members_may_create_and_comment_in_public_projects(project, open_iss
 @pytest.mark.parametrize("level", ["disabled", "private"])
 def test_disabled_and_members_only_issues_are_refused_to_non_members(level, project, open_issue, as_):
     open_issue()
-    publish(project)
+    make_public(project)
     db.session.get(Project, project.id).issues_access_level = level
     db.session.commit()
 
     paths = (issues(project), issues(project, 1), notes(project, 1))
-    found = {name: [as_(name).get(path).status_code for path in paths] for name in (SAM, GUS)}
+    actual = {name: [as_(name).get(path).status_code for path in paths] for name in (SAM, GUS)}
 
-    assert found == {SAM: [403] * 3, GUS: [403 if level == "disabled" else 200] * 3}
+    assert actual == {SAM: [403] * 3, GUS: [403 if level == "disabled" else 200] * 3}
 
 
 def test_an_archived_project_is_read_only(project, open_issue, as_):
@@ -259,7 +259,7 @@ def test_an_archived_project_is_read_only(project, open_issue, as_):
 
 @pytest.mark.parametrize("person", [SAM, GUS])
 def test_a_confidential_issue_is_hidden_from_other_users(person, project, open_issue, comment, as_):
-    publish(project)
+    make_public(project)
     iid = open_issue(RITA, confidential=True)["iid"]
     note = comment(RITA, iid)["id"]
     client = as_(person)
@@ -279,15 +279,15 @@ def test_a_confidential_issue_is_hidden_from_other_users(person, project, open_i
 
 
 def test_reporters_author_and_assignees_see_a_confidential_issue(project, open_issue, people, as_):
-    publish(project)
+    make_public(project)
     sams = open_issue(SAM, confidential=True)["iid"]
     for_gus = open_issue(RITA, confidential=True, assignee_ids=[people[GUS].id])["iid"]
     plain = open_issue(DEV)["iid"]
 
-    found = {name: set(iids(as_(name).get(issues(project)))) for name in (SAM, GUS, RITA, DEV, ADA)}
+    actual = {name: set(iids(as_(name).get(issues(project)))) for name in (SAM, GUS, RITA, DEV, ADA)}
 
-    everything = {sams, for_gus, plain}
-    assert found == {SAM: {sams, plain}, GUS: {for_gus, plain}, RITA: everything, DEV: everything, ADA: everything}
+    every_iid = {sams, for_gus, plain}
+    assert actual == {SAM: {sams, plain}, GUS: {for_gus, plain}, RITA: every_iid, DEV: every_iid, ADA: every_iid}
     assert [as_(SAM).get(issues(project, iid)).status_code for iid in (sams, for_gus, plain)] == [200, 404, 200]
 
 
@@ -295,9 +295,9 @@ def test_internal_notes_are_visible_to_reporters(project, open_issue, comment, a
     iid = open_issue(GUS)["iid"]
     secret, plain = comment(RITA, iid, internal=True)["id"], comment(RITA, iid)["id"]
 
-    found = {name: [note["id"] for note in as_(name).get(notes(project, iid)).json] for name in (GUS, RITA)}
+    actual = {name: [note["id"] for note in as_(name).get(notes(project, iid)).json] for name in (GUS, RITA)}
 
-    assert found == {GUS: [plain], RITA: [plain, secret]}
+    assert actual == {GUS: [plain], RITA: [plain, secret]}
     assert [as_(name).get(notes(project, iid, secret)).status_code for name in (GUS, RITA)] == [404, 200]
 
 
@@ -314,8 +314,8 @@ def test_only_reporters_write_internal_notes(name, open_issue, comment):
 
 
 @pytest.fixture
-def board(project, people, milestone, open_issue, as_):
-    """Four issues that differ in everything that is filtered by."""
+def filterable_issues(project, people, milestone, open_issue, as_):
+    """Four issues with different values for every filter."""
     open_issue(DEV, title="Apples rot", labels="fruit,red", milestone_id=milestone.id, due_date="2030-01-02")
     open_issue(RITA, title="Cherries are missing", description="like apples", labels="red", due_date="2030-01-01")
     open_issue(GUS, title="Bread is hard", confidential=True)
@@ -378,12 +378,14 @@ FILTERS = [
 
 
 @pytest.mark.both_databases
-def test_issues_are_filtered_and_ordered(board, project, as_):
+def test_issues_are_filtered_and_ordered(filterable_issues, project, as_):
     client = as_(DEV)
 
-    found = [(query, iids(client.get(f"{issues(project)}?{query.format(**board)}"))) for query, _ in FILTERS]
+    actual = [
+        (query, iids(client.get(f"{issues(project)}?{query.format(**filterable_issues)}"))) for query, _ in FILTERS
+    ]
 
-    assert found == FILTERS
+    assert actual == FILTERS
 
 
 REFUSED_FILTERS = [
@@ -485,8 +487,8 @@ def test_an_invalid_issue_is_refused_with_reasons(project, as_):
 
 
 def test_an_existing_overlong_label_can_still_be_used(project, people, as_):
-    made = Issue(project_id=project.id, iid=1, title="old", author_id=people[DEV].id, labels=["x" * 256])
-    db.session.add(made)
+    created = Issue(project_id=project.id, iid=1, title="old", author_id=people[DEV].id, labels=["x" * 256])
+    db.session.add(created)
     db.session.commit()
 
     def change(**fields):
@@ -564,18 +566,18 @@ UPDATES = [
 def test_an_update_changes_only_the_sent_fields(project, people, milestone, open_issue, as_):
     full = {"description": "long", "labels": "a,b", "assignee_ids": [people[GUS].id], "milestone_id": milestone.id}
     full |= {"due_date": "2030-01-01", "weight": 5}
-    client, follows, found = as_(RITA), {"updated_at", "assignee"}, []
+    client, derived, actual = as_(RITA), {"updated_at", "assignee"}, []
 
     for fields, _ in UPDATES:
         before = open_issue(DEV, **full)
         response = client.put(issues(project, before["iid"]), json=fields)
         assert response.status_code == 200
         assert client.get(issues(project, before["iid"])).json == response.json
-        found.append(
-            {key: value for key, value in response.json.items() if before[key] != value and key not in follows}
+        actual.append(
+            {key: value for key, value in response.json.items() if before[key] != value and key not in derived}
         )
 
-    assert found == [changed for _, changed in UPDATES]
+    assert actual == [changed for _, changed in UPDATES]
 
 
 @pytest.mark.parametrize(
@@ -605,8 +607,8 @@ def test_an_invalid_update_is_refused_with_reasons(fields, body, project, open_i
 
 def test_an_issue_is_closed_and_reopened(project, open_issue, as_):
     open_issue()
-    heard = []
-    with issue_closed.connected_to(lambda issue, by: heard.append((issue.iid, by.username))):
+    signals = []
+    with issue_closed.connected_to(lambda issue, by: signals.append((issue.iid, by.username))):
         closed = as_(DEV).put(issues(project, 1), json={"state_event": "close"}).json
         again = as_(MAX).put(issues(project, 1), json={"state_event": "close"}).json
         opened = as_(DEV).put(issues(project, 1), json={"state_event": "reopen"}).json
@@ -616,7 +618,7 @@ def test_an_issue_is_closed_and_reopened(project, open_issue, as_):
     assert (again["closed_at"], again["closed_by"]) == (closed["closed_at"], closed["closed_by"])
     assert (opened["state"], opened["closed_at"], opened["closed_by"]) == ("opened", None, None)
     assert as_(DEV).get(issues(project, 1)).json == opened
-    assert heard == [(1, DEV)]
+    assert signals == [(1, DEV)]
     assert [note["body"] for note in as_(DEV).get(notes(project, 1)).json] == ["reopened", "closed"]
 
 
@@ -634,7 +636,7 @@ def test_an_issue_is_deleted_with_its_notes(project, open_issue, comment, as_):
 def test_a_delete_with_an_old_if_unmodified_since_is_412(project, open_issue, as_):
     open_issue()
 
-    response = as_(OLIVE).delete(issues(project, 1), headers=UNCHANGED)
+    response = as_(OLIVE).delete(issues(project, 1), headers=UNMODIFIED_SINCE_1990)
 
     assert (response.status_code, response.json) == (412, {"message": "412 Precondition Failed"})
     assert as_(OLIVE).get(issues(project, 1)).status_code == 200
@@ -673,7 +675,7 @@ def test_a_refused_issue_uses_no_number(project, open_issue, as_):
 
 
 @pytest.fixture
-def at_once(app, as_):
+def send_concurrently(app, as_):
     """Sends a request twenty times, eight at a time; returns the bodies."""
 
     def send(method, path, **fields):
@@ -693,8 +695,8 @@ def at_once(app, as_):
 
 
 @pytest.mark.both_databases
-def test_concurrent_creations_get_distinct_numbers(project, at_once):
-    responses = at_once("POST", issues(project), title="x")
+def test_concurrent_creations_get_distinct_numbers(project, send_concurrently):
+    responses = send_concurrently("POST", issues(project), title="x")
 
     assert sorted(response.json["iid"] for response in responses) == list(range(1, 21))
 
@@ -771,9 +773,9 @@ def test_notes_are_filtered_and_ordered(project, open_issue, comment, as_):
     db.session.get(Note, first).updated_at = clock.now()
     db.session.commit()
 
-    found = [(query, as_(DEV).get(f"{notes(project, 1)}?{query}").json) for query, _ in NOTE_FILTERS]
+    actual = [(query, as_(DEV).get(f"{notes(project, 1)}?{query}").json) for query, _ in NOTE_FILTERS]
 
-    assert [(query, [note["body"] for note in listed]) for query, listed in found] == NOTE_FILTERS
+    assert [(query, [note["body"] for note in listed]) for query, listed in actual] == NOTE_FILTERS
 
 
 @pytest.mark.both_databases
@@ -787,19 +789,19 @@ def test_a_comment_updates_its_issue(project, open_issue, comment, as_):
 
 
 @pytest.mark.both_databases
-def test_concurrent_comments_are_counted(project, open_issue, at_once, as_):
+def test_concurrent_comments_are_counted(project, open_issue, send_concurrently, as_):
     open_issue()
 
-    at_once("POST", notes(project, 1), body="x")
+    send_concurrently("POST", notes(project, 1), body="x")
 
     assert as_(DEV).get(issues(project, 1)).json["user_notes_count"] == 20
 
 
 @pytest.mark.both_databases
-def test_concurrent_closing_of_an_issue_is_recorded_once(project, open_issue, at_once, as_):
+def test_concurrent_closing_of_an_issue_is_recorded_once(project, open_issue, send_concurrently, as_):
     open_issue()
 
-    at_once("PUT", issues(project, 1), state_event="close")
+    send_concurrently("PUT", issues(project, 1), state_event="close")
 
     assert db.session.scalars(select(Event.action).order_by(Event.id)).all() == [Action.CREATED, Action.CLOSED]
     assert [note["body"] for note in as_(DEV).get(notes(project, 1)).json] == ["closed"]
@@ -807,7 +809,7 @@ def test_concurrent_closing_of_an_issue_is_recorded_once(project, open_issue, at
 
 def test_an_issue_without_author_is_shown(project, open_issue, comment, client_of, as_, run_jobs):
     leaver = make_user("leaver")
-    publish(project)
+    make_public(project)
     client = client_of(leaver)
     client.post(issues(project), json={"title": "x"})
     client.post(notes(project, 1), json={"body": "y"})

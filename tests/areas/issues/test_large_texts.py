@@ -14,24 +14,24 @@ SHORTENED = "This comment is long, and shortened here."
 
 @pytest.mark.both_databases
 def test_lists_return_texts_in_full(as_maintainer, project):
-    here = f"/projects/{project.id}"
+    project_path = f"/projects/{project.id}"
     issues = [
-        as_maintainer.post(f"{here}/issues", json={"title": "x", "description": text}).json
+        as_maintainer.post(f"{project_path}/issues", json={"title": "x", "description": text}).json
         for text in [None, "", *TEXTS]
     ]
-    notes = f"{here}/issues/{issues[0]['iid']}/notes"
+    notes = f"{project_path}/issues/{issues[0]['iid']}/notes"
     for text in TEXTS:
         as_maintainer.post(notes, json={"body": text})
-        as_maintainer.post(f"{here}/milestones", json={"title": str(len(text)), "description": text})
+        as_maintainer.post(f"{project_path}/milestones", json={"title": str(len(text)), "description": text})
 
-    listed = as_maintainer.get(f"{here}/issues?sort=asc")
-    events = as_maintainer.get(f"{here}/events?action=commented&sort=asc").json
-    milestones = as_maintainer.get(f"{here}/milestones").json
-    unchanged = as_maintainer.get(f"{here}/issues?sort=asc", headers={"If-None-Match": listed.headers["ETag"]})
+    listed = as_maintainer.get(f"{project_path}/issues?sort=asc")
+    events = as_maintainer.get(f"{project_path}/events?action=commented&sort=asc").json
+    milestones = as_maintainer.get(f"{project_path}/milestones").json
+    unchanged = as_maintainer.get(f"{project_path}/issues?sort=asc", headers={"If-None-Match": listed.headers["ETag"]})
 
     assert (unchanged.status_code, unchanged.data) == (304, b"")
     assert [issue["description"] for issue in listed.json] == [None, "", *TEXTS]
-    assert listed.json == [as_maintainer.get(f"{here}/issues/{issue['iid']}").json for issue in listed.json]
+    assert listed.json == [as_maintainer.get(f"{project_path}/issues/{issue['iid']}").json for issue in listed.json]
     assert [note["body"] for note in as_maintainer.get(f"{notes}?sort=asc").json] == TEXTS
     assert [event["note"]["body"] for event in events] == TEXTS
     assert sorted((row["description"] for row in milestones), key=len) == TEXTS

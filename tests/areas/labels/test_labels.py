@@ -25,11 +25,11 @@ from tests.support.sample_data import (
 MISSING = {"message": "404 Label Not Found"}
 
 
-def of(project, *more):
+def labels_path(project, *more):
     return "/".join((f"/projects/{project.id}/labels", *map(str, more)))
 
 
-def change(project, **fields):
+def update_project(project, **fields):
     found = db.session.get(Project, project.id)
     for name, value in fields.items():
         setattr(found, name, value)
@@ -43,10 +43,10 @@ def make_issue(project, iid, labels, **fields):
 
 def test_a_label_has_the_documented_keys(project, as_):
     extra = {"priorities": [{"priority": 3}], "type": "ProjectLabel"}
-    made = make_label(project, "bug", color="#ff0000", description="It does not work", extra=extra)
+    label = make_label(project, "bug", color="#ff0000", description="It does not work", extra=extra)
 
     expected = {
-        "id": made.id,
+        "id": label.id,
         "name": "bug",
         "description": "It does not work",
         "text_color": "#FFFFFF",
@@ -55,32 +55,32 @@ def test_a_label_has_the_documented_keys(project, as_):
         "priority": 3,
         "is_project_label": True,
     }
-    assert as_(GUS).get(of(project)).json == [expected]
-    assert [as_(GUS).get(of(project, name)).json for name in (made.id, "bug")] == [expected] * 2
+    assert as_(GUS).get(labels_path(project)).json == [expected]
+    assert [as_(GUS).get(labels_path(project, name)).json for name in (label.id, "bug")] == [expected] * 2
 
 
 @pytest.mark.parametrize(
-    ("color", "readable"),
+    ("color", "text_color"),
     [("#ffffff", "#333333"), ("#fff", "#333333"), ("#000", "#FFFFFF"), ("#6699cc", "#FFFFFF"), ("#FFECDB", "#333333")],
 )
-def test_the_text_color_contrasts_with_the_color(color, readable, project, as_):
+def test_the_text_color_contrasts_with_the_color(color, text_color, project, as_):
     make_label(project, "a", color=color)
 
-    assert as_(GUS).get(of(project, "a")).json["text_color"] == readable
+    assert as_(GUS).get(labels_path(project, "a")).json["text_color"] == text_color
 
 
 @pytest.mark.parametrize("color", ["", "red", "#ff", "#gggggg", "é"])
-def test_an_invalid_stored_color_is_handled(color, project, as_):
+def test_an_invalid_stored_color_has_a_white_text(color, project, as_):
     make_label(project, "a", color=color)
 
-    assert as_(GUS).get(of(project, "a")).json["text_color"] == "#FFFFFF"
+    assert as_(GUS).get(labels_path(project, "a")).json["text_color"] == "#FFFFFF"
 
 
 @pytest.mark.parametrize("extra", [None, {}, *({"priorities": it} for it in (None, [], [7], {}, [{"priority": "x"}]))])
 def test_a_label_without_priority_has_null(extra, project, as_):
     make_label(project, "a", extra=extra)
 
-    assert as_(GUS).get(of(project)).json[0]["priority"] is None
+    assert as_(GUS).get(labels_path(project)).json[0]["priority"] is None
 
 
 @pytest.mark.both_databases
@@ -90,13 +90,13 @@ def test_labels_are_ordered_searched_and_paginated(project, as_):
     make_label(make_project(), "elsewhere")
 
     def names(query):
-        return [label["name"] for label in as_(GUS).get(f"{of(project)}?{query}").json]
+        return [label["name"] for label in as_(GUS).get(f"{labels_path(project)}?{query}").json]
 
     assert sorted(names("")) == sorted(["Bug: slow", "api", "bug", "zebra"])
     assert names("") == names("per_page=3") + names("per_page=3&page=2")
     assert sorted(names("search=bug")) == ["Bug: slow", "bug"]
     assert names("search=nothing") == []
-    assert as_(GUS).get(f"{of(project)}?per_page=1").headers["X-Total"] == "4"
+    assert as_(GUS).get(f"{labels_path(project)}?per_page=1").headers["X-Total"] == "4"
 
 
 @pytest.mark.both_databases
@@ -105,15 +105,15 @@ def test_a_title_of_digits_is_found_unless_it_is_an_id(project, as_):
     by_title = make_label(project, "98765")
     shadowed = make_label(project, str(first.id))
 
-    found = [as_(GUS).get(of(project, name)).json["id"] for name in ("98765", first.id, shadowed.id)]
+    found = [as_(GUS).get(labels_path(project, name)).json["id"] for name in ("98765", first.id, shadowed.id)]
 
     assert found == [by_title.id, first.id, shadowed.id]
 
 
 def test_a_missing_label_is_not_found(project, as_):
-    elsewhere = make_label(make_project(), "elsewhere")
+    other_label = make_label(make_project(), "elsewhere")
 
-    responses = [as_(GUS).get(of(project, name)) for name in (elsewhere.id, "elsewhere", "9" * 30, "a%2Fb")]
+    responses = [as_(GUS).get(labels_path(project, name)) for name in (other_label.id, "elsewhere", "9" * 30, "a%2Fb")]
 
     assert [(response.status_code, response.json) for response in responses] == [(404, MISSING)] * 4
 
@@ -138,22 +138,22 @@ def test_a_missing_label_is_not_found(project, as_):
 @pytest.mark.parametrize("more", [(), ("a",)])
 def test_roles_that_read_labels(more, fields, statuses, project, as_):
     make_label(project, "a")
-    change(project, **fields)
+    update_project(project, **fields)
 
-    everybody = (ADA, OLIVE, MAX, DEV, RITA, GUS, SAM, NOBODY)
-    assert [as_(person).get(of(project, *more)).status_code for person in everybody] == statuses
+    callers = (ADA, OLIVE, MAX, DEV, RITA, GUS, SAM, NOBODY)
+    assert [as_(person).get(labels_path(project, *more)).status_code for person in callers] == statuses
 
 
 def test_rows_of_an_unfinished_import_are_hidden(project, as_):
     make_label(project, "a")
-    change(project, loading=True)
+    update_project(project, loading=True)
 
-    assert as_(OLIVE).get(of(project)).json == []
-    assert as_(OLIVE).get(of(project, "a")).status_code == 404
+    assert as_(OLIVE).get(labels_path(project)).json == []
+    assert as_(OLIVE).get(labels_path(project, "a")).status_code == 404
 
 
 def test_labels_count_visible_uses_only(project, as_):
-    change(project, visibility=Visibility.PUBLIC)
+    update_project(project, visibility=Visibility.PUBLIC)
     for title in ("bug", "api"):
         make_label(project, title)
     make_issue(project, 1, ["bug", "api"])
@@ -165,14 +165,16 @@ def test_labels_count_visible_uses_only(project, as_):
 
     def counts(person):
         keys = ("name", "open_issues_count", "closed_issues_count", "open_merge_requests_count")
-        return [tuple(row[key] for key in keys) for row in as_(person).get(f"{of(project)}?with_counts=true").json]
+        return [
+            tuple(row[key] for key in keys) for row in as_(person).get(f"{labels_path(project)}?with_counts=true").json
+        ]
 
-    everything = [counts(person) for person in (RITA, GUS)]
-    change(project, issues_access_level="private", merge_requests_access_level="private")
+    counts_in_public_project = [counts(person) for person in (RITA, GUS)]
+    update_project(project, issues_access_level="private", merge_requests_access_level="private")
 
-    assert everything == [[("api", 1, 0, 0), ("bug", 2, 1, 1)], [("api", 1, 0, 0), ("bug", 1, 1, 1)]]
-    assert [counts(GUS), as_(SAM).get(of(project)).status_code] == [[("api", 1, 0, 0), ("bug", 1, 1, 0)], 403]
-    assert "open_issues_count" not in as_(GUS).get(of(project)).json[0]
+    assert counts_in_public_project == [[("api", 1, 0, 0), ("bug", 2, 1, 1)], [("api", 1, 0, 0), ("bug", 1, 1, 1)]]
+    assert [counts(GUS), as_(SAM).get(labels_path(project)).status_code] == [[("api", 1, 0, 0), ("bug", 1, 1, 0)], 403]
+    assert "open_issues_count" not in as_(GUS).get(labels_path(project)).json[0]
 
 
 @pytest.mark.both_databases
@@ -182,7 +184,7 @@ def test_counts_take_a_constant_number_of_statements(project, as_, count_queries
         for title in titles:
             make_label(project, title)
         with count_queries() as queries:
-            client.get(f"{of(project)}?with_counts=true")
+            client.get(f"{labels_path(project)}?with_counts=true")
         sizes.append(len(queries))
 
     assert sizes[0] == sizes[1]

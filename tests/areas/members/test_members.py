@@ -35,19 +35,19 @@ MEMBER = {
     *("id", "name", "username", "state", "avatar_url", "web_url", "access_level", "created_at", "expires_at"),
     "membership_state",
 }
-UNCHANGED = {"If-Unmodified-Since": "Mon, 01 Jan 1990 00:00:00 GMT"}
+UNMODIFIED_SINCE_1990 = {"If-Unmodified-Since": "Mon, 01 Jan 1990 00:00:00 GMT"}
 TODAY = clock.today()
 TOMORROW, YESTERDAY = TODAY + dt.timedelta(days=1), TODAY - dt.timedelta(days=1)
 FORBIDDEN = {"message": "403 Forbidden"}
-LOOK_UP_FAILED = {"message": "404 Not found"}
+NOT_FOUND = {"message": "404 Not found"}
 
 
 def levels(response):
     return {member["username"]: member["access_level"] for member in response.json}
 
 
-def recorded(project):
-    """What was recorded of a project: actions and usernames, oldest first."""
+def recorded_events(project):
+    """The events of a project: action, username and target type, oldest first."""
     found = db.session.scalars(select(Event).where(Event.project_id == project.id).order_by(Event.id))
     return [(Action(event.action).name, event.author.username, event.target_type) for event in found]
 
@@ -58,7 +58,7 @@ def newcomer(people):
 
 
 @pytest.fixture
-def staffed(people, group):
+def group_with_members(people, group):
     """The private group ``acme`` in which every user except sam has a role."""
     for name, role in ROLES.items():
         if name != OLIVE:
@@ -86,7 +86,7 @@ WRITERS = [
 
 
 def _statuses(as_, method, path):
-    responses = [as_(name).open(method, path, headers=UNCHANGED) for name in (*PEOPLE, NOBODY)]
+    responses = [as_(name).open(method, path, headers=UNMODIFIED_SINCE_1990) for name in (*PEOPLE, NOBODY)]
     assert all(response.json == FORBIDDEN for response in responses if response.status_code == 403)
     return " ".join(str(response.status_code) for response in responses)
 
@@ -96,11 +96,11 @@ def test_permissions_of_project_members_by_role(method, path, statuses, project,
     member = make_user("member")
     add_member(project, member, Role.REPORTER)
 
-    answered = _statuses(
+    actual = _statuses(
         as_, method, f"/projects/{project.id}/members" + path.format(member=member.id, newcomer=newcomer.id)
     )
 
-    assert answered == statuses
+    assert actual == statuses
 
 
 @pytest.mark.parametrize(
@@ -117,23 +117,25 @@ def test_permissions_of_project_members_by_role(method, path, statuses, project,
         ("DELETE", "/999999", "404 404 403 403 403 403 404 401"),
     ],
 )
-def test_permissions_of_group_members_by_role(method, path, statuses, staffed, newcomer, as_):
+def test_permissions_of_group_members_by_role(method, path, statuses, group_with_members, newcomer, as_):
     member = make_user("member")
-    add_member(staffed, member, Role.REPORTER)
+    add_member(group_with_members, member, Role.REPORTER)
 
-    answered = _statuses(
-        as_, method, f"/groups/{staffed.id}/members" + path.format(member=member.id, newcomer=newcomer.id)
+    actual = _statuses(
+        as_, method, f"/groups/{group_with_members.id}/members" + path.format(member=member.id, newcomer=newcomer.id)
     )
 
-    assert answered == statuses
+    assert actual == statuses
 
 
 @pytest.mark.parametrize(("kind", "resource"), [("groups", "Group"), ("projects", "Project")])
 def test_members_of_a_hidden_project_or_group_are_not_found(kind, resource, project, group, as_stranger):
-    place = group if kind == "groups" else project
+    group_or_project = group if kind == "groups" else project
 
     responses = [
-        as_stranger.get(f"/{kind}/{place}/members{rest}") for place in (place.id, 999999) for rest in ("", "/all")
+        as_stranger.get(f"/{kind}/{number}/members{rest}")
+        for number in (group_or_project.id, 999999)
+        for rest in ("", "/all")
     ]
 
     found = [(response.status_code, response.json) for response in responses]
@@ -142,11 +144,11 @@ def test_members_of_a_hidden_project_or_group_are_not_found(kind, resource, proj
 
 @pytest.mark.parametrize("kind", ["groups", "projects"])
 def test_members_are_hidden_from_anonymous_callers(kind, people, as_):
-    place = (make_group if kind == "groups" else make_project)("shown", visibility="public")
-    add_member(place, people[OLIVE], Role.MAINTAINER)
+    group_or_project = (make_group if kind == "groups" else make_project)("shown", visibility="public")
+    add_member(group_or_project, people[OLIVE], Role.MAINTAINER)
 
-    assert as_(NOBODY).get(f"/{kind}/{place.id}/members").json == {"message": "401 Unauthorized"}
-    assert levels(as_(SAM).get(f"/{kind}/{place.id}/members")) == {OLIVE: 40}
+    assert as_(NOBODY).get(f"/{kind}/{group_or_project.id}/members").json == {"message": "401 Unauthorized"}
+    assert levels(as_(SAM).get(f"/{kind}/{group_or_project.id}/members")) == {OLIVE: 40}
 
 
 def test_parameters_are_validated_before_the_project_or_group(project, as_stranger):
@@ -187,8 +189,8 @@ def test_direct_members_are_listed_in_order_of_creation(project, as_):
 
 
 @pytest.fixture
-def reached(people, group):
-    """``acme/team/tool``, with members of every kind."""
+def nested_project(people, group):
+    """The project ``acme/team/tool``, with direct, inherited and invited members."""
     team = make_group("team", group)
     tool = make_project("tool", team)
     invited, above = make_group("invited"), make_group("above")
@@ -216,32 +218,34 @@ def reached(people, group):
         ("/groups/above%2Ffar/members/all", {GUS: 40}),
     ],
 )
-def test_all_members_are_listed_once_with_their_highest_role(path, found, reached, as_admin):
-    response = as_admin.get(path.format(tool=reached.id))
+def test_all_members_are_listed_once_with_their_highest_role(path, found, nested_project, as_admin):
+    response = as_admin.get(path.format(tool=nested_project.id))
 
     assert (levels(response), len(response.json)) == (found, len(found))
 
 
 @pytest.mark.parametrize(
-    ("person", "direct", "anywhere"),
+    ("person", "direct", "inherited"),
     [(OLIVE, 404, 50), (MAX, 200, 40), (RITA, 200, 20), (DEV, 404, 30), (GUS, 404, 20), (SAM, 404, None)],
 )
-def test_a_member_is_found_direct_or_inherited(person, direct, anywhere, reached, people, as_admin):
-    members = f"/projects/{reached.id}/members"
+def test_a_member_is_found_direct_or_inherited(person, direct, inherited, nested_project, people, as_admin):
+    members = f"/projects/{nested_project.id}/members"
 
-    here, everywhere = (
+    direct_response, inherited_response = (
         as_admin.get(f"{members}/{people[person].id}"),
         as_admin.get(f"{members}/all/{people[person].id}"),
     )
 
-    assert here.status_code == direct
-    assert everywhere.json.get("access_level") == anywhere
-    assert {response.json.get("message") for response in (here, everywhere) if response.status_code == 404} <= {
-        "404 Not found"
-    }
+    assert direct_response.status_code == direct
+    assert inherited_response.json.get("access_level") == inherited
+    assert {
+        response.json.get("message")
+        for response in (direct_response, inherited_response)
+        if response.status_code == 404
+    } <= {"404 Not found"}
 
 
-FILTERED = [
+FILTERS = [
     ("query=max", {MAX}),
     ("query=MAX", {MAX}),
     ("query=rita@example.org", {RITA}),
@@ -259,10 +263,10 @@ def test_members_are_filtered(path, project, people, as_maintainer):
 
     found = [
         (query, set(levels(as_maintainer.get(f"/projects/{project.id}/members{path}?{query.format(**ids)}"))))
-        for query, _ in FILTERED
+        for query, _ in FILTERS
     ]
 
-    assert found == FILTERED
+    assert found == FILTERS
 
 
 def test_invalid_filters_of_members_are_refused(project, as_maintainer):
@@ -274,24 +278,26 @@ def test_invalid_filters_of_members_are_refused(project, as_maintainer):
 @pytest.mark.both_databases
 @pytest.mark.parametrize("path", ["", "/all"])
 @pytest.mark.parametrize("kind", ["groups", "projects"])
-def test_the_list_of_members_takes_a_constant_number_of_queries(path, kind, staffed, as_admin, count_queries):
-    place = staffed if kind == "groups" else make_project("tool", staffed)
+def test_the_list_of_members_takes_a_constant_number_of_queries(
+    path, kind, group_with_members, as_admin, count_queries
+):
+    group_or_project = group_with_members if kind == "groups" else make_project("tool", group_with_members)
     for _ in range(7 if kind == "projects" else 2):
-        add_member(place, make_user(), Role.GUEST)
+        add_member(group_or_project, make_user(), Role.GUEST)
     counts = []
     for size in (2, 1, 6):  # the first marks the token as used
         with count_queries() as queries:
-            as_admin.get(f"/{kind}/{place.id}/members{path}?per_page={size}")
+            as_admin.get(f"/{kind}/{group_or_project.id}/members{path}?per_page={size}")
         counts.append(len(queries))
 
     assert counts[1] == counts[2]
 
 
-@pytest.mark.parametrize("way", ["json", "data", "query_string"])
-def test_a_member_is_added(way, project, newcomer, as_maintainer):
+@pytest.mark.parametrize("encoding", ["json", "data", "query_string"])
+def test_a_member_is_added(encoding, project, newcomer, as_maintainer):
     fields = {"user_id": newcomer.id, "access_level": 30, "expires_at": TOMORROW.isoformat()}
 
-    response = as_maintainer.post(f"/projects/{project.id}/members", **{way: fields})
+    response = as_maintainer.post(f"/projects/{project.id}/members", **{encoding: fields})
 
     shown = ("id", "username", "access_level", "expires_at")
     assert (response.status_code, set(response.json)) == (201, MEMBER)
@@ -351,11 +357,13 @@ def test_invalid_members_are_refused(fields, status, body, project, as_maintaine
 
 
 @pytest.mark.parametrize(("kind", "allowed"), [("groups", [10, 20, 30, 40, 50]), ("projects", [10, 20, 30, 40])])
-def test_these_access_levels_are_accepted(kind, allowed, project, group, as_):
-    place, client = group if kind == "groups" else project, as_(OLIVE)
+def test_only_valid_access_levels_are_accepted(kind, allowed, project, group, as_):
+    group_or_project, client = group if kind == "groups" else project, as_(OLIVE)
 
     responses = {
-        level: client.post(f"/{kind}/{place.id}/members", json={"user_id": make_user().id, "access_level": level})
+        level: client.post(
+            f"/{kind}/{group_or_project.id}/members", json={"user_id": make_user().id, "access_level": level}
+        )
         for level in (-10, 0, 5, 10, 15, 20, 30, 40, 50, 60, 10**18)
     }
 
@@ -410,7 +418,7 @@ def test_a_level_equal_to_the_inherited_one_is_accepted(project, group, newcomer
 
 
 @pytest.fixture
-def lent(people, group):
+def shared_group(people, group):
     """A group of olive in which max is an owner through a share."""
     friends = make_group("friends")
     add_member(friends, people[MAX], Role.OWNER)
@@ -423,24 +431,26 @@ def test_callers_cannot_grant_more_than_their_own_role(project, newcomer, people
     other = make_group("other", db.session.merge(project.namespace), subgroup_creation_level="maintainer")
     add_member(other, people[GUS], Role.OWNER)
 
-    raised = as_(MAX).put(f"/projects/{project.id}/members/{people[DEV].id}", json={"access_level": 40})
-    beyond = as_(MAX).put(f"/projects/{project.id}/members/{people[DEV].id}", json={"access_level": 50})
+    to_own_role = as_(MAX).put(f"/projects/{project.id}/members/{people[DEV].id}", json={"access_level": 40})
+    above_own_role = as_(MAX).put(f"/projects/{project.id}/members/{people[DEV].id}", json={"access_level": 50})
 
-    assert (raised.status_code, beyond.status_code) == (200, 400)
+    assert (to_own_role.status_code, above_own_role.status_code) == (200, 400)
 
 
-def test_an_owner_by_a_share_may_do_what_an_owner_may(lent, newcomer, as_maintainer):
-    response = as_maintainer.post(f"/groups/{lent.id}/members", json={"user_id": newcomer.id, "access_level": 50})
+def test_an_owner_through_a_share_adds_owners(shared_group, newcomer, as_maintainer):
+    response = as_maintainer.post(
+        f"/groups/{shared_group.id}/members", json={"user_id": newcomer.id, "access_level": 50}
+    )
 
     assert response.status_code == 201
 
 
 def test_callers_cannot_change_members_with_a_higher_role(project, people, as_maintainer):
-    above = make_user("above")
-    membership = add_member(project, above, Role.MAINTAINER)
+    owner = make_user("above")
+    membership = add_member(project, owner, Role.MAINTAINER)
     membership.access_level = Role.OWNER
     db.session.commit()
-    member = f"/projects/{project.id}/members/{above.id}"
+    member = f"/projects/{project.id}/members/{owner.id}"
 
     responses = [as_maintainer.put(member, json={"access_level": 30}), as_maintainer.delete(member)]
 
@@ -451,12 +461,12 @@ def test_a_member_is_changed(project, people, as_maintainer):
     member = f"/projects/{project.id}/members/{people[DEV].id}"
 
     first = as_maintainer.put(member, json={"access_level": 20, "expires_at": TOMORROW.isoformat()})
-    kept = as_maintainer.put(member, json={"access_level": 30})
+    unchanged = as_maintainer.put(member, json={"access_level": 30})
     cleared = as_maintainer.put(member, json={"access_level": 30, "expires_at": None})
 
     shown = [
         (response.status_code, response.json["access_level"], response.json["expires_at"])
-        for response in (first, kept, cleared)
+        for response in (first, unchanged, cleared)
     ]
     assert shown == [(200, 20, TOMORROW.isoformat()), (200, 30, TOMORROW.isoformat()), (200, 30, None)]
 
@@ -488,9 +498,9 @@ def test_the_last_owner_cannot_leave_or_be_demoted(group, people, as_, as_admin)
     member = f"/groups/{group.id}/members/{people[OLIVE].id}"
 
     responses = [
-        client.open(*what)
+        client.open(*request)
         for client in (as_(OLIVE), as_admin)
-        for what in (("DELETE", member), ("PUT", f"{member}?access_level=40"))
+        for request in (("DELETE", member), ("PUT", f"{member}?access_level=40"))
     ]
 
     assert [(response.status_code, response.json) for response in responses] == [(403, FORBIDDEN)] * 4
@@ -505,7 +515,7 @@ def test_an_owner_may_leave_when_there_is_another(group, people, as_):
 
 
 @pytest.mark.parametrize("other", ["expired", "deleted"])
-def test_expired_and_deleted_owners_do_not_count_as_another_owner(other, group, people, as_, as_admin):
+def test_the_last_owner_cannot_leave_if_the_other_is_expired_or_deleted(other, group, people, as_, as_admin):
     add_member(group, people[MAX], Role.OWNER, YESTERDAY if other == "expired" else None)
     if other == "deleted":
         as_admin.delete(f"/users/{people[MAX].id}")
@@ -539,7 +549,7 @@ def test_a_removal_with_a_current_if_unmodified_since_succeeds(moment, project, 
 
     assert (response.status_code, response.data, response.content_type) == (204, b"", None)
     again = as_maintainer.delete(member)
-    assert (again.status_code, again.json) == (404, LOOK_UP_FAILED)
+    assert (again.status_code, again.json) == (404, NOT_FOUND)
 
 
 def test_joining_and_leaving_a_project_are_recorded(project, newcomer, people, as_maintainer):
@@ -550,7 +560,7 @@ def test_joining_and_leaving_a_project_are_recorded(project, newcomer, people, a
     as_maintainer.delete(f"{members}/{newcomer.id}")
     as_maintainer.delete(f"{members}/{people[MAX].id}")
 
-    assert recorded(project) == [("JOINED", "newcomer", None), ("LEFT", "newcomer", None), ("LEFT", MAX, None)]
+    assert recorded_events(project) == [("JOINED", "newcomer", None), ("LEFT", "newcomer", None), ("LEFT", MAX, None)]
 
 
 def test_joining_and_leaving_a_group_are_not_recorded(group, newcomer, as_):
@@ -565,17 +575,17 @@ def test_joining_and_leaving_a_group_are_not_recorded(group, newcomer, as_):
 def test_a_refused_member_leaves_no_event(project, people, as_maintainer):
     as_maintainer.post(f"/projects/{project.id}/members", json={"user_id": people[DEV].id, "access_level": 10})
 
-    assert recorded(project) == []
+    assert recorded_events(project) == []
 
 
 @pytest.fixture
 def expired(project, group, newcomer, people):
-    """A user whose memberships all ended yesterday, and who is in a group that was shared with the project once."""
-    for place in (project, group):
-        add_member(place, newcomer, Role.MAINTAINER, YESTERDAY)
-    once = make_group("once")
-    add_member(once, newcomer, Role.MAINTAINER)
-    share(project, once, Role.MAINTAINER).expires_at = TODAY
+    """A user with expired memberships, and a membership in a group whose share with the project has expired."""
+    for group_or_project in (project, group):
+        add_member(group_or_project, newcomer, Role.MAINTAINER, YESTERDAY)
+    formerly_invited = make_group("once")
+    add_member(formerly_invited, newcomer, Role.MAINTAINER)
+    share(project, formerly_invited, Role.MAINTAINER).expires_at = TODAY
     db.session.commit()
     return newcomer
 
@@ -588,23 +598,23 @@ def test_an_expired_membership_grants_no_access(day, project, newcomer, client_o
 
 
 def test_expired_memberships_are_not_listed(expired, project, group, client_of, as_maintainer, as_):
-    theirs = client_of(expired)
+    client = client_of(expired)
 
     for path in (f"/projects/{project.id}", f"/groups/{group.id}"):
-        assert theirs.get(path).status_code == 404
+        assert client.get(path).status_code == 404
         assert "newcomer" not in levels(as_(OLIVE).get(f"{path}/members"))
         assert "newcomer" not in levels(as_(OLIVE).get(f"{path}/members/all"))
         for member in (f"{path}/members/{expired.id}", f"{path}/members/all/{expired.id}"):
-            assert as_(OLIVE).get(member).json == LOOK_UP_FAILED
-    assert theirs.get("/projects?membership=true").json == []
-    assert [found["full_path"] for found in theirs.get("/groups").json] == ["once"]
+            assert as_(OLIVE).get(member).json == NOT_FOUND
+    assert client.get("/projects?membership=true").json == []
+    assert [found["full_path"] for found in client.get("/groups").json] == ["once"]
 
 
 def test_a_user_with_an_expired_membership_can_be_added_again(expired, project, as_maintainer):
     response = as_maintainer.post(f"/projects/{project.id}/members", json={"user_id": expired.id, "access_level": 20})
 
     assert (response.status_code, response.json["access_level"], response.json["expires_at"]) == (201, 20, None)
-    assert recorded(project) == [("EXPIRED", "newcomer", None), ("JOINED", "newcomer", None)]
+    assert recorded_events(project) == [("EXPIRED", "newcomer", None), ("JOINED", "newcomer", None)]
 
 
 def test_an_expired_inherited_membership_does_not_limit_the_level(expired, group, as_):
@@ -629,11 +639,11 @@ def test_only_one_of_several_concurrent_requests_adds_the_member(app, project, n
         responses = list(pool.map(add, range(6)))
 
     assert sorted(response.status_code for response in responses) == [201] + [409] * 5
-    assert recorded(project) == [("JOINED", "newcomer", None)]
+    assert recorded_events(project) == [("JOINED", "newcomer", None)]
 
 
 @pytest.mark.both_databases
-def test_of_two_owners_leaving_concurrently_one_stays(app, group, people, as_, client_of):
+def test_only_one_of_two_owners_can_leave_concurrently(app, group, people, as_, client_of):
     add_member(group, people[MAX], Role.OWNER)
     clients = {name: as_(name) for name in (OLIVE, MAX)}
     start = threading.Barrier(2)
@@ -655,18 +665,21 @@ def test_a_project_or_group_is_shared_and_unshared(kind, project, group, people,
     friends = make_group("friends")
     add_member(friends, people[SAM], Role.MAINTAINER)
     add_member(friends, people[OLIVE], Role.GUEST)
-    place = f"/{kind}/{(group if kind == 'groups' else project).id}"
+    group_or_project = f"/{kind}/{(group if kind == 'groups' else project).id}"
 
-    shared = as_(OLIVE).post(f"{place}/share", json={"group_id": friends.id, "group_access": 20})
+    shared = as_(OLIVE).post(f"{group_or_project}/share", json={"group_id": friends.id, "group_access": 20})
 
     assert shared.status_code == 201
-    assert as_stranger.get(place).status_code == 200
-    assert levels(as_stranger.get(f"{place}/members/all"))[SAM] == 20
-    assert [found["group_id"] for found in as_(OLIVE).get(place).json["shared_with_groups"]] == [friends.id]
-    assert as_(OLIVE).post(f"{place}/share", json={"group_id": friends.id, "group_access": 20}).status_code == 409
-    assert as_(OLIVE).delete(f"{place}/share/{friends.id}").status_code == 204
-    assert as_stranger.get(place).status_code == 404
-    assert as_(OLIVE).delete(f"{place}/share/{friends.id}").json == LOOK_UP_FAILED
+    assert as_stranger.get(group_or_project).status_code == 200
+    assert levels(as_stranger.get(f"{group_or_project}/members/all"))[SAM] == 20
+    assert [found["group_id"] for found in as_(OLIVE).get(group_or_project).json["shared_with_groups"]] == [friends.id]
+    assert (
+        as_(OLIVE).post(f"{group_or_project}/share", json={"group_id": friends.id, "group_access": 20}).status_code
+        == 409
+    )
+    assert as_(OLIVE).delete(f"{group_or_project}/share/{friends.id}").status_code == 204
+    assert as_stranger.get(group_or_project).status_code == 404
+    assert as_(OLIVE).delete(f"{group_or_project}/share/{friends.id}").json == NOT_FOUND
 
 
 @pytest.mark.parametrize("kind", ["groups", "projects"])
@@ -681,18 +694,20 @@ def test_a_project_or_group_is_shared_and_unshared(kind, project, group, people,
 )
 def test_invalid_shares_are_refused(kind, fields, status, body, project, group, as_):
     friends = make_group("friends", visibility="public")
-    place = group if kind == "groups" else project
+    group_or_project = group if kind == "groups" else project
     sent = {"group_id": friends.id, "group_access": 20} | fields if fields else {}
 
-    response = as_(OLIVE).post(f"/{kind}/{place.id}/share", json=sent)
+    response = as_(OLIVE).post(f"/{kind}/{group_or_project.id}/share", json=sent)
 
     assert (response.status_code, response.json) == (status, body)
 
 
 @pytest.mark.parametrize("kind", ["groups", "projects"])
 def test_sharing_with_a_hidden_group_is_refused(kind, project, group, as_):
-    place = group if kind == "groups" else project
+    group_or_project = group if kind == "groups" else project
 
-    response = as_(OLIVE).post(f"/{kind}/{place.id}/share", json={"group_id": make_group().id, "group_access": 20})
+    response = as_(OLIVE).post(
+        f"/{kind}/{group_or_project.id}/share", json={"group_id": make_group().id, "group_access": 20}
+    )
 
     assert (response.status_code, response.json) == (404, {"message": "404 Group Not Found"})

@@ -36,22 +36,22 @@ from tests.support.sample_data import (
 )
 
 MISSING = {"message": "404 Not found"}
-NEWS = dt.datetime(2026, 3, 14, 12, tzinfo=dt.UTC)
+CREATED_AT = dt.datetime(2026, 3, 14, 12, tzinfo=dt.UTC)
 DAY = dt.timedelta(days=1)
 
 
 @pytest.fixture(autouse=True)
-def _own_contexts(monkeypatch):
+def _separate_contexts(monkeypatch):
     # a request in the context of the test would see the ``g`` of the previous one
     send = FlaskClient.open
     monkeypatch.setattr(FlaskClient, "open", lambda *args, **options: contextvars.Context().run(send, *args, **options))
 
 
-def of(project, *more):
+def merge_requests_path(project, *more):
     return "/".join((f"/projects/{project.id}/merge_requests", *map(str, more)))
 
 
-def change(project, **fields):
+def update_project(project, **fields):
     found = db.session.get(Project, project.id)
     for name, value in fields.items():
         setattr(found, name, value)
@@ -70,24 +70,24 @@ def make_milestone(project, title="1.0", iid=1):
 
 def test_a_merge_request_has_the_documented_keys(people, project, as_):
     milestone = make_milestone(project)
-    made = make_merge_request(
+    created = make_merge_request(
         project,
         description="*sums*",
         author_id=people[DEV].id,
         milestone_id=milestone.id,
         labels=["bug", "api"],
-        created_at=NEWS,
-        updated_at=NEWS,
+        created_at=CREATED_AT,
+        updated_at=CREATED_AT,
     )
-    make_note(made)
-    make_note(made, "changed the title", system=True)
+    make_note(created)
+    make_note(created, "changed the title", system=True)
 
-    listed = as_(RITA).get(of(project)).json
-    shown = as_(RITA).get(of(project, made.iid)).json
+    listed = as_(RITA).get(merge_requests_path(project)).json
+    shown = as_(RITA).get(merge_requests_path(project, created.iid)).json
 
     assert listed == [
         {
-            "id": made.id,
+            "id": created.id,
             "iid": 1,
             "project_id": project.id,
             "title": "Better totals",
@@ -127,9 +127,9 @@ def test_a_merge_request_shows_the_fields_of_its_archive(project, as_):
             "merge_request_diff_files": [{"diff": "+1"}],
         },
     }
-    made = make_merge_request(project, state="merged", extra=extra)
+    created = make_merge_request(project, state="merged", extra=extra)
 
-    shown = as_(RITA).get(of(project, made.iid)).json
+    shown = as_(RITA).get(merge_requests_path(project, created.iid)).json
 
     assert {name: shown[name] for name in list(shown)[20:]} == {
         "source_project_id": project.id,
@@ -146,22 +146,22 @@ def test_a_merge_request_shows_the_fields_of_its_archive(project, as_):
     }
 
 
-@pytest.mark.parametrize("nonsense", [None, 7, "x", [], {}, {"merged_at": 7}, {"merged_at": "soon"}, [{}]])
-def test_any_archived_value_is_handled(nonsense, project, as_):
+@pytest.mark.parametrize("value", [None, 7, "x", [], {}, {"merged_at": 7}, {"merged_at": "soon"}, [{}]])
+def test_archived_values_of_unexpected_types_are_shown_as_null(value, project, as_):
     names = ("metrics", "merge_status", "squash", "merge_request_diff", "diff_head_sha", "discussion_locked")
-    made = make_merge_request(project, extra=dict.fromkeys(names, nonsense))
+    created = make_merge_request(project, extra=dict.fromkeys(names, value))
 
-    shown = as_(RITA).get(of(project, made.iid))
+    shown = as_(RITA).get(merge_requests_path(project, created.iid))
 
-    kept = "x" if nonsense == "x" else None
+    expected = "x" if value == "x" else None
     assert (shown.status_code, shown.json["merged_at"], shown.json["diff_refs"]) == (200, None, None)
-    assert (shown.json["merge_status"], shown.json["squash"], shown.json["sha"]) == (kept, None, kept)
+    assert (shown.json["merge_status"], shown.json["squash"], shown.json["sha"]) == (expected, None, expected)
 
 
 def test_merge_requests_of_a_fork_have_no_source_project(project, as_):
-    made = make_merge_request(project, extra={"source_project_id": None})
+    created = make_merge_request(project, extra={"source_project_id": None})
 
-    assert as_(RITA).get(of(project, made.iid)).json["source_project_id"] is None
+    assert as_(RITA).get(merge_requests_path(project, created.iid)).json["source_project_id"] is None
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_merge_requests_of_a_fork_have_no_source_project(project, as_):
 def test_the_title_decides_whether_it_is_a_draft(title, draft, project, as_):
     make_merge_request(project, title)
 
-    (listed,) = as_(RITA).get(of(project)).json
+    (listed,) = as_(RITA).get(merge_requests_path(project)).json
 
     assert (listed["draft"], listed["work_in_progress"]) == (draft, draft)
 
@@ -192,7 +192,7 @@ def test_lists_do_not_load_columns_of_the_single_view(project, as_, count_querie
         make_merge_request(project, extra={"merge_request_diff": {"merge_request_diff_files": ["x" * 1000]}})
 
     with count_queries() as queries:
-        as_(RITA).get(of(project))
+        as_(RITA).get(merge_requests_path(project))
 
     assert not [statement for statement in queries if "merge_requests.extra" in statement]
 
@@ -213,63 +213,67 @@ def test_lists_do_not_load_columns_of_the_single_view(project, as_, count_querie
     ],
 )
 def test_roles_that_read_merge_requests(visibility, level, statuses, more, project, as_):
-    change(project, visibility=Visibility.of(visibility), merge_requests_access_level=level)
+    update_project(project, visibility=Visibility.of(visibility), merge_requests_access_level=level)
     make_merge_request(project, milestone_id=(milestone := make_milestone(project)).id)
-    path = f"/projects/{project.id}/milestones/{milestone.id}/merge_requests" if more is None else of(project, *more)
+    path = (
+        f"/projects/{project.id}/milestones/{milestone.id}/merge_requests"
+        if more is None
+        else merge_requests_path(project, *more)
+    )
 
-    everybody = (ADA, OLIVE, MAX, DEV, RITA, GUS, SAM, NOBODY)
-    assert {*everybody} == {*PEOPLE, NOBODY}
-    assert [as_(person).get(path).status_code for person in everybody] == statuses
+    callers = (ADA, OLIVE, MAX, DEV, RITA, GUS, SAM, NOBODY)
+    assert {*callers} == {*PEOPLE, NOBODY}
+    assert [as_(person).get(path).status_code for person in callers] == statuses
 
 
-def test_external_users_read_those_of_public_and_their_own_projects(project, client_of):
+def test_external_users_read_merge_requests_of_public_and_their_own_projects(project, client_of):
     external = make_user(external=True)
-    change(project, visibility=Visibility.INTERNAL)
-    responses = [client_of(external).get(of(project)).status_code]
-    change(project, visibility=Visibility.PUBLIC)
-    responses.append(client_of(external).get(of(project)).status_code)
-    change(project, visibility=Visibility.PRIVATE)
+    update_project(project, visibility=Visibility.INTERNAL)
+    responses = [client_of(external).get(merge_requests_path(project)).status_code]
+    update_project(project, visibility=Visibility.PUBLIC)
+    responses.append(client_of(external).get(merge_requests_path(project)).status_code)
+    update_project(project, visibility=Visibility.PRIVATE)
     add_member(project, external, 20)
-    responses.append(client_of(external).get(of(project)).status_code)
+    responses.append(client_of(external).get(merge_requests_path(project)).status_code)
 
     assert responses == [404, 200, 200]
 
 
 @pytest.mark.parametrize("person", [OLIVE, ADA])
 def test_rows_of_an_unfinished_import_are_hidden(person, project, as_):
-    made = make_merge_request(project, milestone_id=(milestone := make_milestone(project)).id)
-    change(project, loading=True)
+    created = make_merge_request(project, milestone_id=(milestone := make_milestone(project)).id)
+    update_project(project, loading=True)
 
     client = as_(person)
 
-    assert client.get(of(project)).json == []
-    assert client.get(of(project, made.iid)).status_code == 404
-    assert client.get(of(project, made.iid, "notes")).status_code == 404
+    assert client.get(merge_requests_path(project)).json == []
+    assert client.get(merge_requests_path(project, created.iid)).status_code == 404
+    assert client.get(merge_requests_path(project, created.iid, "notes")).status_code == 404
     assert client.get(f"/projects/{project.id}/milestones/{milestone.id}/merge_requests").status_code == 404
 
 
 def test_a_missing_merge_request_is_not_found(project, as_):
     make_merge_request(make_project())
 
-    responses = [as_(RITA).get(of(project, number)) for number in (1, 99, 10**30, "1/notes")]
+    responses = [as_(RITA).get(merge_requests_path(project, number)) for number in (1, 99, 10**30, "1/notes")]
 
     assert [(response.status_code, response.json) for response in responses] == [(404, MISSING)] * 4
-    assert as_(RITA).get(of(project, "x")).json == {"error": "404 Not Found"}
+    assert as_(RITA).get(merge_requests_path(project, "x")).json == {"error": "404 Not Found"}
 
 
 @pytest.mark.parametrize("path", ["", "/1", "/1/notes"])
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
-def test_merge_requests_are_only_read(method, path, project, as_):
+def test_merge_requests_have_no_write_routes(method, path, project, as_):
     make_merge_request(project)
 
-    assert as_(OLIVE).open(method, of(project) + path, json={}).status_code == 405
+    assert as_(OLIVE).open(method, merge_requests_path(project) + path, json={}).status_code == 405
 
 
 # Filters
 
 
 @pytest.fixture
-def several(people, project):
+def merge_requests(people, project):
     """Five merge requests by name, each a day younger than the one before."""
     milestone, other = make_milestone(project), make_milestone(project, "2.0", 2)
     fields = {
@@ -278,22 +282,22 @@ def several(people, project):
             "author_id": people[RITA].id,
             "labels": ["bug"],
             "milestone_id": milestone.id,
-            "updated_at": NEWS + 9 * DAY,
+            "updated_at": CREATED_AT + 9 * DAY,
         },
         "both": {"state": "closed", "labels": ["bug", "api"], "milestone_id": milestone.id, "target_branch": "next"},
         "done": {"state": "merged", "milestone_id": other.id, "source_branch": "done"},
         "held": {"state": "locked", "title": "Fine totals"},
     }
-    made = {}
+    created = {}
     for number, (name, values) in enumerate(fields.items()):
-        moments = {"created_at": NEWS + number * DAY, "updated_at": NEWS + number * DAY}
-        made[make_merge_request(project, **moments | values).id] = name
-    return made
+        moments = {"created_at": CREATED_AT + number * DAY, "updated_at": CREATED_AT + number * DAY}
+        created[make_merge_request(project, **moments | values).id] = name
+    return created
 
 
-def named(several, response):
+def names_of(merge_requests, response):
     assert response.status_code == 200, response.json
-    return " ".join(several[row["id"]] for row in response.json)
+    return " ".join(merge_requests[row["id"]] for row in response.json)
 
 
 @pytest.mark.both_databases
@@ -339,8 +343,8 @@ def named(several, response):
         ("per_page=2&page=2", "both bugs"),
     ],
 )
-def test_merge_requests_are_filtered_and_ordered(query, expected, several, project, as_):
-    assert named(several, as_(RITA).get(f"{of(project)}?{query}")) == expected
+def test_merge_requests_are_filtered_and_ordered(query, expected, merge_requests, project, as_):
+    assert names_of(merge_requests, as_(RITA).get(f"{merge_requests_path(project)}?{query}")) == expected
 
 
 @pytest.mark.parametrize(
@@ -357,23 +361,23 @@ def test_merge_requests_are_filtered_and_ordered(query, expected, several, proje
     ],
 )
 def test_invalid_filters_are_refused(query, error, project, as_):
-    response = as_(RITA).get(f"{of(project)}?{query}")
+    response = as_(RITA).get(f"{merge_requests_path(project)}?{query}")
 
     assert (response.status_code, response.json) == (400, {"error": error})
 
 
-def test_the_merge_requests_of_a_milestone_are_listed(several, project, as_):
+def test_the_merge_requests_of_a_milestone_are_listed(merge_requests, project, as_):
     path = f"/projects/{project.id}/milestones"
     first, second = sorted(row["id"] for row in as_(RITA).get(path).json)
 
     responses = [as_(RITA).get(f"{path}/{number}/merge_requests") for number in (first, second)]
 
-    assert [named(several, response) for response in responses] == ["both bugs", "done"]
+    assert [names_of(merge_requests, response) for response in responses] == ["both bugs", "done"]
     assert responses[0].headers["X-Total"] == "2"
     assert as_(RITA).get(f"{path}/999/merge_requests").json == {"message": "404 Milestone Not Found"}
 
 
-def test_lists_are_paginated_and_linked_from_the_project(several, project, as_):
+def test_lists_are_paginated_and_linked_from_the_project(merge_requests, project, as_):
     address = as_(RITA).get(f"/projects/{project.id}").json["_links"]["merge_requests"]
 
     response = as_(RITA).get(address.partition("/api/v4")[2] + "?per_page=2")
@@ -384,14 +388,16 @@ def test_lists_are_paginated_and_linked_from_the_project(several, project, as_):
 # Notes
 
 
-def test_notes_are_listed_like_those_of_issues(people, project, as_):
-    made, other = make_merge_request(project), make_merge_request(project)
-    written = [
-        make_note(made, f"{number}", author_id=people[DEV].id, system=number == 1, created_at=NEWS + number * DAY)
+def test_notes_of_a_merge_request_are_filtered_and_ordered(people, project, as_):
+    created, other = make_merge_request(project), make_merge_request(project)
+    stored_notes = [
+        make_note(
+            created, f"{number}", author_id=people[DEV].id, system=number == 1, created_at=CREATED_AT + number * DAY
+        )
         for number in range(3)
     ]
     make_note(other)
-    path = of(project, made.iid, "notes")
+    path = merge_requests_path(project, created.iid, "notes")
 
     queries = (
         "",
@@ -411,26 +417,28 @@ def test_notes_are_listed_like_those_of_issues(people, project, as_):
         note["noteable_iid"],
         note["author"]["username"],
     ) == (
-        written[2].id,
+        stored_notes[2].id,
         "MergeRequest",
-        made.id,
-        made.iid,
+        created.id,
+        created.iid,
         DEV,
     )
 
 
 def test_internal_notes_are_visible_to_reporters_and_higher_roles(project, as_):
-    change(project, visibility=Visibility.PUBLIC)
-    made = make_merge_request(project)
-    make_note(made, "among us", confidential=True)
+    update_project(project, visibility=Visibility.PUBLIC)
+    created = make_merge_request(project)
+    make_note(created, "among us", confidential=True)
 
-    assert [len(as_(person).get(of(project, made.iid, "notes")).json) for person in (SAM, GUS, RITA)] == [0, 0, 1]
+    assert [
+        len(as_(person).get(merge_requests_path(project, created.iid, "notes")).json) for person in (SAM, GUS, RITA)
+    ] == [0, 0, 1]
 
 
-# Where they come from
+# Imports
 
 
-def test_an_import_brings_merge_requests_with_labels_and_notes(as_admin, run_jobs):
+def test_merge_requests_are_imported_with_labels_and_notes(as_admin, run_jobs):
     link = {"target_type": "MergeRequest", "label": {"title": "bug", "color": "#ff0000"}}
     row = {
         "iid": 3,
@@ -464,8 +472,8 @@ def test_an_import_brings_merge_requests_with_labels_and_notes(as_admin, run_job
 
 def test_the_upgrade_stores_labels_of_earlier_imports(app, project):
     named_labels = [{"label": {"title": title}} for title in ("bug", "api", "bug")]
-    odd = [{"label": {"title": 7}}, {"label": None}, "x", None]
-    brought = make_merge_request(project, extra={"label_links": [*named_labels, *odd]}).id
+    invalid_links = [{"label": {"title": 7}}, {"label": None}, "x", None]
+    imported = make_merge_request(project, extra={"label_links": [*named_labels, *invalid_links]}).id
     for extra in (None, {}, {"label_links": None}, {"label_links": "x"}, {"label_links": {"label": {"title": "x"}}}):
         make_merge_request(project, extra=extra)
     db.session.execute(delete(MergeRequestLabel))
@@ -477,7 +485,7 @@ def test_the_upgrade_stores_labels_of_earlier_imports(app, project):
         connection.execute(text(titles[connection.dialect.name]))
 
     rows = db.session.execute(select(MergeRequestLabel.merge_request_id, MergeRequestLabel.title)).all()
-    assert sorted(map(tuple, rows)) == [(brought, "api"), (brought, "bug")]
+    assert sorted(map(tuple, rows)) == [(imported, "api"), (imported, "bug")]
 
 
 @pytest.mark.parametrize("person", ["\N{SUPERSCRIPT TWO}", "1" * 5000, 10**19, -1, "root", {"odd": 1}])
@@ -485,22 +493,24 @@ def test_a_resolved_note_without_a_known_resolver_is_resolved(person, project, a
     extra = {"resolved_at": "2021-03-04T05:06:07.008Z", "resolved_by_id": person}
     make_note(make_merge_request(project), "a", type="DiscussionNote", extra=extra)
 
-    (note,) = as_(DEV).get(of(project, 1, "notes")).json
+    (note,) = as_(DEV).get(merge_requests_path(project, 1, "notes")).json
 
     assert (note["resolved"], note["resolved_by"]) == (True, None)
 
 
 def test_notes_of_discussions_show_whether_they_are_resolved(people, project, as_):
-    change = make_merge_request(project)
+    merge_request = make_merge_request(project)
     extra = {"resolved_at": "2021-03-04T05:06:07.008Z", "resolved_by_id": people[MAX].id}
-    make_note(change, "a", type="DiscussionNote", extra=extra)
-    make_note(change, "b", type="DiffNote", extra={"resolved_at": "2021-03-04T05:06:07.008Z", "resolved_by_id": None})
-    make_note(change, "c", type="DiscussionNote", extra={"resolved_at": {"odd": 1}})
-    make_note(change, "d", type="DiscussionNote")
-    make_note(change, "e", extra=extra)
-    make_note(change, "f", type="DiscussionNote", system=True)
+    make_note(merge_request, "a", type="DiscussionNote", extra=extra)
+    make_note(
+        merge_request, "b", type="DiffNote", extra={"resolved_at": "2021-03-04T05:06:07.008Z", "resolved_by_id": None}
+    )
+    make_note(merge_request, "c", type="DiscussionNote", extra={"resolved_at": {"odd": 1}})
+    make_note(merge_request, "d", type="DiscussionNote")
+    make_note(merge_request, "e", extra=extra)
+    make_note(merge_request, "f", type="DiscussionNote", system=True)
 
-    notes = as_(DEV).get(of(project, 1, "notes?sort=asc")).json
+    notes = as_(DEV).get(merge_requests_path(project, 1, "notes?sort=asc")).json
 
     keys = ("resolvable", "resolved", "resolved_at")
     moment = "2021-03-04T05:06:07.008Z"
@@ -514,7 +524,7 @@ def test_notes_of_discussions_show_whether_they_are_resolved(people, project, as
     assert {"resolved", "resolved_by"}.isdisjoint(notes[4])
 
 
-# What release tools ask for
+# Commits and closed issues
 
 
 def test_merge_requests_of_a_commit_are_found_by_archived_data(project, as_):
@@ -541,6 +551,6 @@ def test_issues_closed_by_a_merge_request_are_listed(description, iids, project,
         as_(DEV).post(f"/projects/{project.id}/issues", json={"title": "Till"})
     make_merge_request(project, description=description)
 
-    closed = as_(RITA).get(f"{of(project, 1)}/closes_issues").json
+    closed = as_(RITA).get(f"{merge_requests_path(project, 1)}/closes_issues").json
 
     assert sorted(row["iid"] for row in closed) == iids

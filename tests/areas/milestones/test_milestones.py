@@ -1,4 +1,4 @@
-"""Milestones through HTTP, in the forms of the real product."""
+"""Milestones through HTTP."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from project_service.kit.db.session import db
 from tests.support.sample_data import DEV, GUS, MAX, NOBODY, OLIVE, PEOPLE, RITA, SAM, make_project
 
 MISSING = {"message": "404 Milestone Not Found"}
-TAKEN = "already being used for another group or project milestone."
-UNCHANGED = {"If-Unmodified-Since": "Mon, 01 Jan 1990 00:00:00 GMT"}
+TITLE_TAKEN = "already being used for another group or project milestone."
+UNMODIFIED_SINCE_1990 = {"If-Unmodified-Since": "Mon, 01 Jan 1990 00:00:00 GMT"}
 
 
 @pytest.fixture(autouse=True)
-def _own_contexts(monkeypatch):
+def _separate_contexts(monkeypatch):
     # a request in the context of the test would see the ``g`` of the previous one
     send = FlaskClient.open
     monkeypatch.setattr(FlaskClient, "open", lambda *args, **options: contextvars.Context().run(send, *args, **options))
@@ -34,16 +34,16 @@ def milestones(project, number=None):
     return path if number is None else f"{path}/{number}"
 
 
-def change(project, **fields):
-    found = db.session.get(Project, project.id)
+def update_project(project, **fields):
+    actual = db.session.get(Project, project.id)
     for name, value in fields.items():
-        setattr(found, name, value)
+        setattr(actual, name, value)
     db.session.commit()
 
 
 @pytest.fixture
 def create(project, as_):
-    """Creates a milestone through the API and answers with it."""
+    """Creates a milestone through the API; returns it."""
 
     def create_as_dev(title="1.0", **fields):
         response = as_(DEV).post(milestones(project), json={"title": title} | fields)
@@ -56,20 +56,20 @@ def create(project, as_):
 def test_a_milestone_has_the_documented_keys(project, as_):
     sent = {"title": "1.0", "description": "soon", "start_date": "2030-01-01", "due_date": "2030-02-01"}
 
-    made = as_(DEV).post(milestones(project), json=sent)
+    created = as_(DEV).post(milestones(project), json=sent)
 
-    assert made.status_code == 201
-    moments = {"created_at": made.json["created_at"], "updated_at": made.json["updated_at"]}
-    assert made.json == sent | moments | {
-        "id": made.json["id"],
+    assert created.status_code == 201
+    moments = {"created_at": created.json["created_at"], "updated_at": created.json["updated_at"]}
+    assert created.json == sent | moments | {
+        "id": created.json["id"],
         "iid": 1,
         "project_id": project.id,
         "state": "active",
         "expired": False,
         "web_url": "http://localhost/acme/shop/-/milestones/1",
     }
-    assert as_(GUS).get(milestones(project, made.json["id"])).json == made.json
-    assert as_(GUS).get(milestones(project)).json == [made.json]
+    assert as_(GUS).get(milestones(project, created.json["id"])).json == created.json
+    assert as_(GUS).get(milestones(project)).json == [created.json]
 
 
 @pytest.mark.parametrize(
@@ -83,12 +83,12 @@ def test_a_milestone_has_the_documented_keys(project, as_):
     ],
 )
 def test_permissions_in_a_private_project_by_role(method, number, statuses, project, create, as_):
-    found = []
+    actual = []
     for person in (*PEOPLE, NOBODY):
         path = milestones(project, create(f"for {person}")["id"] if number else None)
-        found.append(as_(person).open(method, path, json={"title": f"by {person}"}).status_code)
+        actual.append(as_(person).open(method, path, json={"title": f"by {person}"}).status_code)
 
-    assert found == statuses
+    assert actual == statuses
 
 
 @pytest.mark.parametrize(
@@ -103,14 +103,14 @@ def test_permissions_in_a_private_project_by_role(method, number, statuses, proj
 )
 def test_milestones_need_issues_or_merge_requests_enabled(level, features, statuses, project, create, as_):
     number = create()["id"]
-    change(project, visibility=Visibility.PUBLIC, **{f"{feature}_access_level": level for feature in features})
+    update_project(project, visibility=Visibility.PUBLIC, **{f"{feature}_access_level": level for feature in features})
 
-    found = [
+    actual = [
         [as_(name).get(path).status_code for name in (SAM, GUS)]
         for path in (milestones(project), milestones(project, number))
     ]
 
-    assert found == [statuses] * 2
+    assert actual == [statuses] * 2
 
 
 def test_an_archived_project_is_read_only(project, create, as_):
@@ -133,7 +133,7 @@ def test_an_archived_project_is_read_only(project, create, as_):
         ({"title": ""}, {"message": {"title": ["can't be blank"]}}),
         ({"title": "  "}, {"message": {"title": ["can't be blank"]}}),
         ({"title": "x" * 256}, {"message": {"title": ["is too long (maximum is 255 characters)"]}}),
-        ({"title": "1.0"}, {"message": {"title": [TAKEN]}}),
+        ({"title": "1.0"}, {"message": {"title": [TITLE_TAKEN]}}),
         (
             {"title": "x", "start_date": "2030-01-02", "due_date": "2030-01-01"},
             {"message": {"due_date": ["must be greater than start date"]}},
@@ -146,18 +146,20 @@ def test_an_invalid_milestone_is_refused_with_reasons(fields, body, project, cre
     create("1.0")
     other = create("2.0")["id"]
 
-    made = as_(DEV).post(milestones(project), json=fields)
+    created = as_(DEV).post(milestones(project), json=fields)
     changed = as_(DEV).put(milestones(project, other), json=fields)
 
-    assert (made.status_code, made.json) == (400, body)
+    assert (created.status_code, created.json) == (400, body)
     assert (changed.status_code, changed.json["error" if not fields else next(iter(body))]) == (
         400,
-        NOTHING if not fields else next(iter(body.values())),
+        PARAMETERS_MISSING if not fields else next(iter(body.values())),
     )
     assert as_(DEV).get(milestones(project, other)).json["title"] == "2.0"
 
 
-NOTHING = "title, description, start_date, due_date, state_event are missing, at least one parameter must be provided"
+PARAMETERS_MISSING = (
+    "title, description, start_date, due_date, state_event are missing, at least one parameter must be provided"
+)
 
 
 def test_a_title_is_unique_in_its_project(project, people, create, as_):
@@ -187,18 +189,18 @@ UPDATES = [
 
 
 def test_an_update_changes_only_the_sent_fields(project, create, as_):
-    client, found = as_(DEV), []
+    client, actual = as_(DEV), []
 
     for number, (fields, _) in enumerate(UPDATES):
         before = create(f"1.{number}", description="soon", start_date="2030-01-01", due_date="2030-02-01")
         response = client.put(milestones(project, before["id"]), json=fields)
         assert response.status_code == 200
         assert client.get(milestones(project, before["id"])).json == response.json
-        found.append(
+        actual.append(
             {key: value for key, value in response.json.items() if value != before[key] and key != "updated_at"}
         )
 
-    assert found == [changed for _, changed in UPDATES]
+    assert actual == [changed for _, changed in UPDATES]
 
 
 def test_an_unknown_state_event_is_refused(project, create, as_):
@@ -229,9 +231,9 @@ def test_milestones_are_filtered_and_ordered_by_due_date(project, create, as_):
     create("b", description="the harvest")
     as_(DEV).put(milestones(project, late["id"]), json={"state_event": "close"})
 
-    found = [(query, as_(GUS).get(f"{milestones(project)}?{query}").json) for query, _ in FILTERS]
+    actual = [(query, as_(GUS).get(f"{milestones(project)}?{query}").json) for query, _ in FILTERS]
 
-    assert [(query, [milestone["title"] for milestone in listed]) for query, listed in found] == FILTERS
+    assert [(query, [milestone["title"] for milestone in listed]) for query, listed in actual] == FILTERS
 
 
 @pytest.mark.parametrize(
@@ -290,7 +292,7 @@ def test_a_deleted_milestone_keeps_its_issues(project, create, as_):
 def test_a_delete_with_an_old_if_unmodified_since_is_412(project, create, as_):
     number = create()["id"]
 
-    response = as_(DEV).delete(milestones(project, number), headers=UNCHANGED)
+    response = as_(DEV).delete(milestones(project, number), headers=UNMODIFIED_SINCE_1990)
 
     assert response.status_code == 412
     assert as_(DEV).get(milestones(project, number)).status_code == 200
@@ -300,7 +302,9 @@ def test_a_delete_with_an_old_if_unmodified_since_is_412(project, create, as_):
 def test_the_list_takes_a_constant_number_of_statements(project, create, as_, count_queries):
     create("0")
     client = as_(RITA)
-    client.get(milestones(project), query_string={"per_page": 50})  # the same request again would ask nothing
+    client.get(
+        milestones(project), query_string={"per_page": 50}
+    )  # other than the measured request, which must not be repeated
 
     with count_queries() as one:
         client.get(milestones(project))
@@ -313,8 +317,8 @@ def test_the_list_takes_a_constant_number_of_statements(project, create, as_, co
 
 
 @pytest.fixture
-def at_once(app, as_):
-    """Sends twenty requests, eight at a time, and answers with what they answer."""
+def send_concurrently(app, as_):
+    """Sends one request for each body, eight at a time; returns the responses."""
 
     def send(method, path, bodies):
         token = as_(DEV).token
@@ -331,26 +335,26 @@ def at_once(app, as_):
 
 
 @pytest.mark.both_databases
-def test_concurrent_creations_get_distinct_numbers(project, at_once):
-    responses = at_once("POST", milestones(project), [{"title": str(number)} for number in range(20)])
+def test_concurrent_creations_get_distinct_numbers(project, send_concurrently):
+    responses = send_concurrently("POST", milestones(project), [{"title": str(number)} for number in range(20)])
 
     assert sorted(response.json["iid"] for response in responses) == list(range(1, 21))
 
 
 @pytest.mark.both_databases
-def test_only_one_of_several_concurrent_titles_is_created(project, at_once):
-    responses = at_once("POST", milestones(project), [{"title": "1.0"}] * 20)
+def test_only_one_of_several_concurrent_titles_is_created(project, send_concurrently):
+    responses = send_concurrently("POST", milestones(project), [{"title": "1.0"}] * 20)
 
     assert sorted(response.status_code for response in responses) == [201] + [400] * 19
     assert [response.json for response in responses if response.status_code == 400] == [
-        {"message": {"title": [TAKEN]}}
+        {"message": {"title": [TITLE_TAKEN]}}
     ] * 19
 
 
 @pytest.mark.both_databases
-def test_concurrent_closing_of_a_milestone_is_recorded_once(project, create, at_once):
+def test_concurrent_closing_of_a_milestone_is_recorded_once(project, create, send_concurrently):
     number = create()["id"]
 
-    at_once("PUT", milestones(project, number), [{"state_event": "close"}] * 20)
+    send_concurrently("PUT", milestones(project, number), [{"state_event": "close"}] * 20)
 
     assert db.session.scalars(select(Event.action).order_by(Event.id)).all() == [Action.CREATED, Action.CLOSED]

@@ -1,4 +1,4 @@
-"""Plans, trials and seats of groups: who sets them, and how seats are counted (namespaces reference, section 1)."""
+"""Plans, trials and seats of groups: permissions, and counting of seats (namespaces reference, section 1)."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def seats_of(client, group):
 
 
 @pytest.fixture
-def run(app, monkeypatch):
-    """Runs a command on the application of the test; its exit status and what it printed."""
+def run_set_plan(app, monkeypatch):
+    """Runs ``namespace set-plan`` on the application of the test; returns its exit status and output."""
     monkeypatch.setattr(accounts, "create_app", lambda: app)
 
-    def call(*words):
-        response = contextvars.Context().run(CliRunner().invoke, main.main, ["namespace", "set-plan", *words])
+    def call(*arguments):
+        response = contextvars.Context().run(CliRunner().invoke, main.main, ["namespace", "set-plan", *arguments])
         return response.exit_code, response.output
 
     return call
@@ -52,35 +52,35 @@ def run(app, monkeypatch):
 
 
 @pytest.mark.parametrize("plan", ["default", "free", "bronze", "silver", "premium", "gold", "ultimate"])
-def test_the_command_gives_a_group_a_plan(plan, run, group, as_):
-    done = run("ACME", plan)
+def test_the_command_gives_a_group_a_plan(plan, run_set_plan, group, as_):
+    result = run_set_plan("ACME", plan)
 
-    assert done == (0, f"ACME: {plan}\n")
+    assert result == (0, f"ACME: {plan}\n")
     assert plan_of(as_(OLIVE), group) == NO_PLAN | {"plan": plan}
     assert seats_of(as_(OLIVE), group) == (0, 0)
 
 
-def test_the_command_gives_a_subgroup_a_trial(run, group, as_):
-    below = make_group("below", group)
+def test_the_command_gives_a_subgroup_a_trial(run_set_plan, group, as_):
+    subgroup = make_group("below", group)
 
-    run("acme/below", "ultimate", "--trial-ends-on", "2031-02-03")
+    run_set_plan("acme/below", "ultimate", "--trial-ends-on", "2031-02-03")
 
-    assert plan_of(as_(OLIVE), below) == {"plan": "ultimate", "trial_ends_on": "2031-02-03", "trial": True}
+    assert plan_of(as_(OLIVE), subgroup) == {"plan": "ultimate", "trial_ends_on": "2031-02-03", "trial": True}
     assert plan_of(as_(OLIVE), group) == NO_PLAN
 
 
-def test_the_command_removes_a_plan_with_its_trial_and_seats(run, group, as_):
-    run("acme", "gold", "--trial-ends-on", "2031-02-03")
+def test_the_command_removes_a_plan_with_its_trial_and_seats(run_set_plan, group, as_):
+    run_set_plan("acme", "gold", "--trial-ends-on", "2031-02-03")
 
-    done = run("acme", "none")
+    result = run_set_plan("acme", "none")
 
-    assert done[0] == 0
+    assert result[0] == 0
     assert plan_of(as_(OLIVE), group) == NO_PLAN
     assert not SEATS & set(show(as_(OLIVE), group))
 
 
 @pytest.mark.parametrize(
-    ("words", "status", "said"),
+    ("arguments", "status", "message"),
     [
         (["nothing", "gold"], 1, "404 Group Not Found"),
         (["sam", "gold"], 1, "404 Group Not Found"),
@@ -88,10 +88,10 @@ def test_the_command_removes_a_plan_with_its_trial_and_seats(run, group, as_):
         (["acme", "gold", "--trial-ends-on", "soon"], 2, "not a date"),
     ],
 )
-def test_the_command_explains_its_errors(words, status, said, run, group, as_):
-    exit_code, output = run(*words)
+def test_the_command_explains_its_errors(arguments, status, message, run_set_plan, group, as_):
+    exit_code, output = run_set_plan(*arguments)
 
-    assert (exit_code, said in output) == (status, True)
+    assert (exit_code, message in output) == (status, True)
     assert plan_of(as_(OLIVE), group) == NO_PLAN
 
 
@@ -108,9 +108,9 @@ def test_administrators_set_a_plan_through_the_group(group, as_admin, as_):
 
 
 def test_administrators_create_a_group_with_a_plan(people, as_admin):
-    made = as_admin.post("/groups", json={"name": "Rich", "path": "rich", "plan": "gold"})
+    created = as_admin.post("/groups", json={"name": "Rich", "path": "rich", "plan": "gold"})
 
-    assert made.status_code == 201
+    assert created.status_code == 201
     assert as_admin.get("/namespaces/rich").json["plan"] == "gold"
 
 
@@ -146,10 +146,10 @@ def test_only_administrators_set_a_plan(person, fields, group, people, as_admin,
         add_member(group, people[MAX], Role.MAINTAINER)
 
     changed = as_(person).put(f"/groups/{group.id}", json=fields)
-    made = as_(person).post("/groups", json={"name": "Rich", "path": "rich"} | fields)
+    created = as_(person).post("/groups", json={"name": "Rich", "path": "rich"} | fields)
 
     forbidden = (403, {"message": "403 Forbidden"})
-    assert [(response.status_code, response.json) for response in (changed, made)] == [forbidden] * 2
+    assert [(response.status_code, response.json) for response in (changed, created)] == [forbidden] * 2
     assert (plan_of(as_admin, group), reload(group).name) == (NO_PLAN, "Acme")
     assert as_admin.get("/namespaces/rich").status_code == 404
 
@@ -162,7 +162,7 @@ def test_unknown_plans_are_refused(plan, group, as_admin):
     assert plan_of(as_admin, group) == NO_PLAN
 
 
-# Who sees them
+# Visibility
 
 
 def test_members_see_seats_and_owners_see_the_plan(group, people, as_admin, as_):
@@ -195,18 +195,18 @@ def test_seats_are_counted_once_a_day(group, as_admin, run_jobs):
     assert seats_of(as_admin, group) == (1, 1)
 
 
-def test_the_highest_number_of_seats_is_kept(group, people, as_admin):
+def test_max_seats_used_is_the_highest_count_so_far(group, people, as_admin):
     as_admin.put(f"/groups/{group.id}", json={"plan": "premium"})
-    seen = []
+    actual = []
     memberships = [add_member(group, people[name], Role.REPORTER) for name in (DEV, RITA)]
     for gone in (*memberships, None):
         namespace_jobs.refresh_seats()
-        seen.append(seats_of(as_admin, group))
+        actual.append(seats_of(as_admin, group))
         if gone is not None:
             db.session.delete(reload(gone))
             db.session.commit()
 
-    assert seen == [(3, 3), (2, 3), (1, 3)]
+    assert actual == [(3, 3), (2, 3), (1, 3)]
 
 
 @pytest.mark.parametrize(
@@ -222,22 +222,22 @@ def test_free_plans_and_guests_of_the_top_plan_use_no_seats(plan, seats, group, 
     assert seats_of(as_admin, group) == (seats, seats)
 
 
-def test_the_job_counts_every_group_with_a_plan_and_no_other(people, as_admin, monkeypatch):
+def test_seats_are_counted_only_for_groups_with_a_plan(people, as_admin, monkeypatch):
     monkeypatch.setattr(namespace_jobs, "GROUP_BATCH_SIZE", 2)
-    rich = [make_group(f"rich{number}", plan="premium") for number in range(5)]
-    poor = make_group("poor")
-    for group in (*rich, poor):
+    groups_with_plan = [make_group(f"rich{number}", plan="premium") for number in range(5)]
+    group_without_plan = make_group("poor")
+    for group in (*groups_with_plan, group_without_plan):
         add_member(group, people[DEV], Role.DEVELOPER)
 
     for _ in range(2):
         namespace_jobs.refresh_seats()
 
-    assert [seats_of(as_admin, group) for group in rich] == [(1, 1)] * 5
-    assert not SEATS & set(show(as_admin, poor))
-    assert db.session.get(Group, poor.id).seats_in_use == 0
+    assert [seats_of(as_admin, group) for group in groups_with_plan] == [(1, 1)] * 5
+    assert not SEATS & set(show(as_admin, group_without_plan))
+    assert db.session.get(Group, group_without_plan.id).seats_in_use == 0
 
 
-def test_removed_users_free_their_seats(group, people, as_admin):
+def test_expired_and_blocked_members_use_no_seats(group, people, as_admin):
     as_admin.put(f"/groups/{group.id}", json={"plan": "premium"})
     add_member(group, people[DEV], Role.DEVELOPER, clock.today())
     add_member(group, people[RITA], Role.REPORTER)

@@ -33,15 +33,15 @@ from tests.support.sample_data import (
     share,
 )
 
-BASIC = ["id", "name", "path", "kind", "full_path", "parent_id", "avatar_url", "web_url"]
-FOR_MEMBERS = [*BASIC, "billable_members_count"]
-PLAN = ["plan", "trial_ends_on", "trial"]
-FOR_OWNERS = [*BASIC, "members_count_with_descendants", "billable_members_count", *PLAN]
-FOR_ONESELF = [*FOR_MEMBERS, *PLAN]
+BASIC_KEYS = ["id", "name", "path", "kind", "full_path", "parent_id", "avatar_url", "web_url"]
+MEMBER_KEYS = [*BASIC_KEYS, "billable_members_count"]
+PLAN_KEYS = ["plan", "trial_ends_on", "trial"]
+OWNER_KEYS = [*BASIC_KEYS, "members_count_with_descendants", "billable_members_count", *PLAN_KEYS]
+OWN_NAMESPACE_KEYS = [*MEMBER_KEYS, *PLAN_KEYS]
 MISSING = {"message": "404 Namespace Not Found"}
 UNAUTHORIZED = {"message": "401 Unauthorized"}
-FREE = '{"exists":false,"suggests":[]}'
-EVERY_ADDRESS = ["/namespaces", "/namespaces/{}", "/namespaces/acme", "/namespaces/acme/exists", "/namespaces/0"]
+NOT_TAKEN = '{"exists":false,"suggests":[]}'
+ADDRESSES = ["/namespaces", "/namespaces/{}", "/namespaces/acme", "/namespaces/acme/exists", "/namespaces/0"]
 
 
 def paths(response):
@@ -56,33 +56,33 @@ def show(client, namespace):
 
 
 @pytest.fixture
-def landscape(people, group):
-    """``acme`` has gus as a guest and two levels below, dev develops the first; others belong to another user."""
-    made = {"acme": group, "tools": make_group("tools", group, name="Acme Tools")}
-    made |= {"deep": make_group("deep", made["tools"]), "open": make_group("open", visibility="public")}
-    made |= {"lent": make_group("lent"), "other": make_group("other")}
+def namespaces(people, group):
+    """``acme`` with guest gus and two levels of subgroups, dev a developer of the first; and three unrelated groups."""
+    groups = {"acme": group, "tools": make_group("tools", group, name="Acme Tools")}
+    groups |= {"deep": make_group("deep", groups["tools"]), "open": make_group("open", visibility="public")}
+    groups |= {"lent": make_group("lent"), "other": make_group("other")}
     add_member(group, people[GUS], Role.GUEST)
-    add_member(made["tools"], people[DEV], Role.DEVELOPER)
-    add_member(made["other"], people[OLIVE], Role.MAINTAINER)
-    add_member(made["other"], people[RITA], Role.MINIMAL)
-    add_member(made["open"], people[MAX], Role.OWNER, clock.today())
-    share(made["lent"], group, Role.DEVELOPER)
-    return made
+    add_member(groups["tools"], people[DEV], Role.DEVELOPER)
+    add_member(groups["other"], people[OLIVE], Role.MAINTAINER)
+    add_member(groups["other"], people[RITA], Role.MINIMAL)
+    add_member(groups["open"], people[MAX], Role.OWNER, clock.today())
+    share(groups["lent"], group, Role.DEVELOPER)
+    return groups
 
 
 # Permissions
 
 
-@pytest.mark.parametrize("address", [*EVERY_ADDRESS, "/namespaces?page=a", "/namespaces/acme/exists?parent_id=a"])
-def test_anonymous_callers_get_401_before_other_errors(address, landscape, as_):
-    response = as_(NOBODY).get(address.format(landscape["acme"].id))
+@pytest.mark.parametrize("address", [*ADDRESSES, "/namespaces?page=a", "/namespaces/acme/exists?parent_id=a"])
+def test_anonymous_callers_get_401_before_other_errors(address, namespaces, as_):
+    response = as_(NOBODY).get(address.format(namespaces["acme"].id))
 
     assert (response.status_code, response.json) == (401, UNAUTHORIZED)
 
 
-@pytest.mark.parametrize("address", EVERY_ADDRESS)
-def test_a_token_needs_a_read_scope(address, landscape, people, client_of):
-    address = address.format(landscape["acme"].id)
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_a_token_needs_a_read_scope(address, namespaces, people, client_of):
+    address = address.format(namespaces["acme"].id)
     reading, other, old = (
         client_of(people[ADA], *scopes, expires_at=expires_at)
         for scopes, expires_at in ((["read_api"], None), (["read_user"], None), (["api"], clock.today()))
@@ -97,19 +97,19 @@ def test_a_token_needs_a_read_scope(address, landscape, people, client_of):
     assert (old.get(address).status_code, old.get(address).json["error"]) == (401, "invalid_token")
 
 
-def test_blocked_users_are_refused(landscape, people, client_of):
+def test_blocked_users_are_refused(namespaces, people, client_of):
     client = client_of(people[OLIVE])
     reload(people[OLIVE]).state = BLOCKED
     db.session.commit()
 
-    responses = [client.get(address.format(landscape["acme"].id)) for address in EVERY_ADDRESS]
+    responses = [client.get(address.format(namespaces["acme"].id)) for address in ADDRESSES]
 
     assert {response.json["message"] for response in responses} == {"403 Forbidden - Your account has been blocked."}
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 @pytest.mark.parametrize("address", ["/namespaces", "/namespaces/acme", "/namespaces/acme/exists"])
-def test_namespaces_have_no_write_routes(address, method, landscape, as_):
+def test_namespaces_have_no_write_routes(address, method, namespaces, as_):
     responses = [as_(person).open(method, address) for person in (OLIVE, NOBODY)]
 
     assert [(response.status_code, response.json) for response in responses] == [
@@ -133,7 +133,7 @@ def test_namespaces_have_no_write_routes(address, method, landscape, as_):
         (ADA, [*PEOPLE, "acme", "acme/tools", "acme/tools/deep", "open", "lent", "other"]),
     ],
 )
-def test_namespaces_are_listed_by_role(person, listed, landscape, as_):
+def test_namespaces_are_listed_by_role(person, listed, namespaces, as_):
     assert paths(as_(person).get("/namespaces")) == listed
 
 
@@ -160,16 +160,16 @@ def test_a_user_without_groups_gets_their_own_namespace(people, as_stranger):
     ]
 
 
-def test_an_owned_group_has_all_keys(landscape, as_):
-    found = show(as_(OLIVE), landscape["tools"])
+def test_an_owned_group_has_all_keys(namespaces, as_):
+    found = show(as_(OLIVE), namespaces["tools"])
 
     assert found == {
-        "id": landscape["tools"].id,
+        "id": namespaces["tools"].id,
         "name": "Acme Tools",
         "path": "tools",
         "kind": "group",
         "full_path": "acme/tools",
-        "parent_id": landscape["acme"].id,
+        "parent_id": namespaces["acme"].id,
         "avatar_url": None,
         "web_url": "http://localhost/groups/acme/tools",
         "members_count_with_descendants": 1,
@@ -183,20 +183,20 @@ def test_an_owned_group_has_all_keys(landscape, as_):
 @pytest.mark.parametrize(
     ("person", "namespace", "keys"),
     [
-        (OLIVE, "acme", FOR_OWNERS),
-        (OLIVE, "acme%2Ftools%2Fdeep", FOR_OWNERS),
-        (OLIVE, "other", FOR_MEMBERS),
-        (OLIVE, "lent", FOR_MEMBERS),
-        (OLIVE, "olive", FOR_ONESELF),
-        (GUS, "acme", FOR_MEMBERS),
-        (DEV, "acme%2Ftools", FOR_MEMBERS),
-        (ADA, "acme", FOR_OWNERS),
-        (ADA, "open", FOR_OWNERS),
-        (ADA, "sam", FOR_ONESELF),
-        (ADA, "ada", FOR_ONESELF),
+        (OLIVE, "acme", OWNER_KEYS),
+        (OLIVE, "acme%2Ftools%2Fdeep", OWNER_KEYS),
+        (OLIVE, "other", MEMBER_KEYS),
+        (OLIVE, "lent", MEMBER_KEYS),
+        (OLIVE, "olive", OWN_NAMESPACE_KEYS),
+        (GUS, "acme", MEMBER_KEYS),
+        (DEV, "acme%2Ftools", MEMBER_KEYS),
+        (ADA, "acme", OWNER_KEYS),
+        (ADA, "open", OWNER_KEYS),
+        (ADA, "sam", OWN_NAMESPACE_KEYS),
+        (ADA, "ada", OWN_NAMESPACE_KEYS),
     ],
 )
-def test_keys_of_a_namespace_by_role(person, namespace, keys, landscape, as_):
+def test_keys_of_a_namespace_by_role(person, namespace, keys, namespaces, as_):
     shown = as_(person).get(f"/namespaces/{namespace}").json
     listed = [found for found in as_(person).get("/namespaces").json if found["id"] == shown["id"]]
 
@@ -204,7 +204,7 @@ def test_keys_of_a_namespace_by_role(person, namespace, keys, landscape, as_):
     assert listed in ([shown], [])
 
 
-def test_administrators_see_member_counts_of_groups_only(landscape, as_admin):
+def test_administrators_see_member_counts_of_groups_only(namespaces, as_admin):
     found = {namespace["full_path"]: namespace for namespace in as_admin.get("/namespaces").json}
 
     counted = {path for path, namespace in found.items() if "members_count_with_descendants" in namespace}
@@ -212,7 +212,7 @@ def test_administrators_see_member_counts_of_groups_only(landscape, as_admin):
     assert {found[name]["billable_members_count"] for name in PEOPLE} == {1}
 
 
-def test_a_namespace_follows_its_user(people, as_admin):
+def test_renaming_a_user_renames_their_namespace(people, as_admin):
     as_admin.put(f"/users/{people[SAM].id}", json={"name": "Samuel Q", "username": "samuel"})
 
     found = show(as_admin, namespace_of(people[SAM]))
@@ -229,16 +229,16 @@ def test_a_namespace_has_the_avatar_of_its_user_or_group(people, as_admin):
     assert shown == ["https://avatars.example.org/sam.png", "http://localhost/uploads/group.png"]
 
 
-def test_a_group_marked_for_deletion_is_not_listed(landscape, as_, as_admin):
-    as_(OLIVE).delete(f"/groups/{landscape['tools'].id}")
+def test_a_group_marked_for_deletion_is_not_listed(namespaces, as_, as_admin):
+    as_(OLIVE).delete(f"/groups/{namespaces['tools'].id}")
 
     assert paths(as_admin.get("/namespaces")) == [*PEOPLE, "acme", "open", "lent", "other"]
-    assert as_admin.get(f"/namespaces/{landscape['deep'].id}").json == MISSING
-    assert as_admin.get(f"/namespaces/tools/exists?parent_id={landscape['acme'].id}").text == FREE
+    assert as_admin.get(f"/namespaces/{namespaces['deep'].id}").json == MISSING
+    assert as_admin.get(f"/namespaces/tools/exists?parent_id={namespaces['acme'].id}").text == NOT_TAKEN
 
 
 @pytest.mark.both_databases
-def test_the_list_is_paginated(landscape, as_admin):
+def test_the_list_is_paginated(namespaces, as_admin):
     response = as_admin.get("/namespaces?per_page=5&page=2&search=")
 
     shown = {name: response.headers[f"X-{name}"] for name in ("Total", "Total-Pages", "Page", "Next-Page", "Prev-Page")}
@@ -281,7 +281,7 @@ def test_invalid_filters_are_refused(query, error, as_):
         (ADA, "search=acme&full_path_search=true", ["acme", "acme/tools", "acme/tools/deep"]),
     ],
 )
-def test_the_list_is_filtered(person, query, listed, landscape, as_):
+def test_the_list_is_filtered(person, query, listed, namespaces, as_):
     assert paths(as_(person).get(f"/namespaces?{query}")) == listed
 
 
@@ -289,8 +289,8 @@ def test_the_list_is_filtered(person, query, listed, landscape, as_):
 
 
 @pytest.fixture
-def library(people):
-    """Groups with paths and names to look for."""
+def searchable_groups(people):
+    """Groups with paths and names for searches."""
     parent = make_group("acme-tools", name="Hammers and Saws")
     for path, name in (
         ("wood", "Acme Timber"),
@@ -371,14 +371,14 @@ SEARCHES = (
 
 
 @pytest.mark.both_databases
-def test_a_search_matches_these_namespaces(library, as_admin):
+def test_namespaces_are_searched_by_name_and_path(searchable_groups, as_admin):
     found = [(search, paths(as_admin.get("/namespaces", query_string={"search": search}))) for search, _ in SEARCHES]
 
     assert found == [*SEARCHES]
 
 
 @pytest.mark.both_databases
-def test_a_search_finds_only_listed_namespaces(library, as_stranger):
+def test_a_search_finds_only_listed_namespaces(searchable_groups, as_stranger):
     assert paths(as_stranger.get("/namespaces?search=acme")) == []
     assert paths(as_stranger.get("/namespaces?search=SAM")) == ["sam"]
 
@@ -398,9 +398,9 @@ def test_a_search_finds_only_listed_namespaces(library, as_stranger):
         (ADA, {*PEOPLE, "acme", "acme/tools", "acme/tools/deep", "open", "lent", "other"}),
     ],
 )
-def test_namespaces_are_shown_by_role(person, shown, landscape, people, as_):
-    everything = [*landscape.values(), *(namespace_of(user) for user in people.values())]
-    full_paths = {namespace.id: namespace.full_path for namespace in everything}
+def test_namespaces_are_shown_by_role(person, shown, namespaces, people, as_):
+    all_namespaces = [*namespaces.values(), *(namespace_of(user) for user in people.values())]
+    full_paths = {namespace.id: namespace.full_path for namespace in all_namespaces}
     client = as_(person)
 
     by_id = {path: client.get(f"/namespaces/{number}") for number, path in full_paths.items()}
@@ -414,8 +414,8 @@ def test_namespaces_are_shown_by_role(person, shown, landscape, people, as_):
     assert {path: by_path[path].json for path in shown} == {path: by_id[path].json for path in shown}
 
 
-def test_members_of_a_project_are_not_shown_its_group(landscape, people, as_stranger):
-    add_member(make_project("shop", landscape["acme"]), people[SAM], Role.OWNER)
+def test_members_of_a_project_are_not_shown_its_group(namespaces, people, as_stranger):
+    add_member(make_project("shop", namespaces["acme"]), people[SAM], Role.OWNER)
 
     assert as_stranger.get("/namespaces/acme").json == MISSING
 
@@ -423,13 +423,13 @@ def test_members_of_a_project_are_not_shown_its_group(landscape, people, as_stra
 @pytest.mark.parametrize(
     "place", ["0", "-5", "4711", "9" * 30, "nothing", "acme%2Fnothing", "acme%2Ftools%2F", "%20", "größe"]
 )
-def test_unknown_ids_are_not_found(place, landscape, as_admin):
+def test_unknown_ids_are_not_found(place, namespaces, as_admin):
     response = as_admin.get(f"/namespaces/{place}")
 
     assert (response.status_code, response.json) == (404, MISSING)
 
 
-def test_an_unencoded_slash_is_an_unknown_route(landscape, as_admin):
+def test_an_unencoded_slash_is_an_unknown_route(namespaces, as_admin):
     response = as_admin.get("/namespaces/acme/tools")
 
     assert (response.status_code, response.json) == (404, {"error": "404 Not Found"})
@@ -453,35 +453,35 @@ def test_parameters_are_validated_before_the_namespace(as_):
 # Existence
 
 
-EXISTENCES = (
+EXISTS_RESPONSES = (
     ("/namespace-1/exists", '{"exists":true,"suggests":["namespace-11"]}'),
     ("/with.dot/exists", '{"exists":true,"suggests":["with.dot1"]}'),
     ("/with%2Edot/exists/", '{"exists":true,"suggests":["with.dot1"]}'),
     ("/NAMESPACE-1/exists", '{"exists":true,"suggests":["NAMESPACE-11"]}'),
     ("/sub/exists?parent_id={a}", '{"exists":true,"suggests":["sub1"]}'),
     ("/SUB/exists?parent_id={a}", '{"exists":true,"suggests":["SUB1"]}'),
-    ("/sub/exists", FREE),
-    ("/namespace-1/exists?parent_id={a}", FREE),
-    ("/sub2/exists?parent_id={a}", FREE),
+    ("/sub/exists", NOT_TAKEN),
+    ("/namespace-1/exists?parent_id={a}", NOT_TAKEN),
+    ("/sub2/exists?parent_id={a}", NOT_TAKEN),
     ("/sub2/exists?parent_id={b}", '{"exists":true,"suggests":["sub21"]}'),
-    ("/deep/exists?parent_id={a}", FREE),
-    ("/a/exists?parent_id={a}", FREE),
-    ("/sub/exists?parent_id=", FREE),
+    ("/deep/exists?parent_id={a}", NOT_TAKEN),
+    ("/a/exists?parent_id={a}", NOT_TAKEN),
+    ("/sub/exists?parent_id=", NOT_TAKEN),
     ("/namespace-1/exists?parent_id=", '{"exists":true,"suggests":["namespace-11"]}'),
-    ("/sub/exists?parent_id=0", FREE),
-    ("/sub/exists?parent_id=-1", FREE),
-    ("/sub/exists?parent_id=4711", FREE),
+    ("/sub/exists?parent_id=0", NOT_TAKEN),
+    ("/sub/exists?parent_id=-1", NOT_TAKEN),
+    ("/sub/exists?parent_id=4711", NOT_TAKEN),
     ("/sam/exists", '{"exists":true,"suggests":["sam1"]}'),
     ("/Sam/exists", '{"exists":true,"suggests":["Sam1"]}'),
-    ("/sam/exists?parent_id={sam}", FREE),
-    ("/A%20name/exists", FREE),
-    ("/unknown/exists", FREE),
-    ("/a%2Fsub/exists", FREE),
-    ("/gr%C3%B6%C3%9Fe/exists", FREE),
-    ("/%25/exists", FREE),
-    ("/namespace_1/exists", FREE),
-    ("/%20namespace-1/exists", FREE),
-    ("/namespace-1%0A/exists", FREE),
+    ("/sam/exists?parent_id={sam}", NOT_TAKEN),
+    ("/A%20name/exists", NOT_TAKEN),
+    ("/unknown/exists", NOT_TAKEN),
+    ("/a%2Fsub/exists", NOT_TAKEN),
+    ("/gr%C3%B6%C3%9Fe/exists", NOT_TAKEN),
+    ("/%25/exists", NOT_TAKEN),
+    ("/namespace_1/exists", NOT_TAKEN),
+    ("/%20namespace-1/exists", NOT_TAKEN),
+    ("/namespace-1%0A/exists", NOT_TAKEN),
     ("/1234/exists", '{"exists":true,"suggests":["12341"]}'),
 )
 
@@ -493,10 +493,12 @@ def test_existence_and_suggestions_of_paths(people, as_stranger):
     make_group("deep", make_group("sub", a))
     ids = {"a": a.id, "b": b.id, "sam": namespace_of(people[SAM]).id}
 
-    responses = [as_stranger.get(f"/namespaces{call.format(**ids)}") for call, _ in EXISTENCES]
+    responses = [as_stranger.get(f"/namespaces{call.format(**ids)}") for call, _ in EXISTS_RESPONSES]
 
     assert {response.status_code for response in responses} == {200}
-    assert [(call, response.text) for (call, _), response in zip(EXISTENCES, responses, strict=True)] == [*EXISTENCES]
+    assert [(call, response.text) for (call, _), response in zip(EXISTS_RESPONSES, responses, strict=True)] == [
+        *EXISTS_RESPONSES
+    ]
 
 
 @pytest.mark.parametrize("parent_id", ["a", "1.5", "0x1", "1e3", "9" * 25])
@@ -598,7 +600,9 @@ def test_guests_are_free_on_the_top_plan(plan, billable, people, group, as_):
     ("plan", "requested", "billable"),
     [("gold", "bronze", 1), ("ultimate", "", 1), ("premium", "gold", 1), ("premium", "free", 2)],
 )
-def test_a_stored_or_requested_top_plan_counts(plan, requested, billable, people, group, as_):
+def test_guests_are_free_if_the_stored_or_the_requested_plan_is_the_top_plan(
+    plan, requested, billable, people, group, as_
+):
     reload(group).plan = plan
     add_member(group, people[GUS], Role.GUEST)
 
@@ -660,9 +664,9 @@ def test_members_of_groups_and_projects_being_deleted_are_not_counted(people, gr
 def test_members_of_invited_groups_and_their_parents_are_billable(people, group, as_):
     above = make_group("above")
     invited = make_group("invited", above)
-    aside = make_group("aside", invited)
+    invited_subgroup = make_group("aside", invited)
     share(make_project("shop", make_group("middle", group)), invited, Role.DEVELOPER)
-    for place, name in ((above, MAX), (invited, DEV), (aside, SAM)):
+    for place, name in ((above, MAX), (invited, DEV), (invited_subgroup, SAM)):
         add_member(place, people[name], Role.DEVELOPER)
 
     assert counts(as_(OLIVE), group) == (1, 3)
@@ -690,8 +694,8 @@ def test_a_group_without_members_counts_zero(people, as_admin):
     assert counts(as_admin, make_group()) == (0, 0)
 
 
-class Town:
-    """Groups, projects, people and what binds them, at random; and how they are counted, slowly."""
+class RandomMemberships:
+    """Random groups, projects, users, memberships and shares, with a simple reference implementation of the counts."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
@@ -716,21 +720,21 @@ class Town:
         db.session.commit()
 
     def bind(self, kind, who, candidates, least, count):
-        """Rows that bind people or groups to places, and the same as ``(who, place, is_project, level, alive)``."""
-        made = {}
+        """Add random memberships or shares; return them as ``(subject, target_id, is_project, level, active)``."""
+        groups = {}
         for _ in range(count):
             is_project = self.chance.random() < 0.4
             place = self.chance.choice(list(self.projects if is_project else self.parents))
             subject = self.chance.choice(candidates)
-            if (subject, place, is_project) in made or (subject == place and kind is Share):
+            if (subject, place, is_project) in groups or (subject == place and kind is Share):
                 continue
             level = self.chance.choice([level for level in Role if level >= least])
             days = self.chance.choice([None, None, None, 0, 1])
             expires_at = None if days is None else clock.today() + dt.timedelta(days=days)
             target = {"project_id" if is_project else "namespace_id": place}
             db.session.add(kind(**{who: subject}, **target, access_level=level, expires_at=expires_at))
-            made[subject, place, is_project] = (subject, place, is_project, level, days != 0)
-        return list(made.values())
+            groups[subject, place, is_project] = (subject, place, is_project, level, days != 0)
+        return list(groups.values())
 
     def above(self, group):
         return [group, *self.above(self.parents[group])] if group else []
@@ -764,12 +768,12 @@ class Town:
 @pytest.mark.both_databases
 @pytest.mark.parametrize("seed", range(8))
 def test_random_memberships_are_counted_correctly(seed, people, as_admin):
-    town = Town(seed)
-    groups = {group: db.session.get(Group, group).plan for group in town.parents}
+    memberships = RandomMemberships(seed)
+    groups = {group: db.session.get(Group, group).plan for group in memberships.parents}
 
     found = {entry["id"]: entry for entry in as_admin.get("/namespaces?per_page=100").json if entry["kind"] == "group"}
-    wanted = {
-        group: (len(town.members_with_descendants(group)), len(town.billable(group, plan)))
+    expected = {
+        group: (len(memberships.members_with_descendants(group)), len(memberships.billable(group, plan)))
         for group, plan in groups.items()
     }
 
@@ -777,7 +781,7 @@ def test_random_memberships_are_counted_correctly(seed, people, as_admin):
         group: (entry["members_count_with_descendants"], entry["billable_members_count"])
         for group, entry in found.items()
     }
-    assert counted == wanted
+    assert counted == expected
 
 
 @pytest.mark.both_databases

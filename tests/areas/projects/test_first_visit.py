@@ -1,4 +1,4 @@
-"""What the pages of a new instance lead to."""
+"""Pages of a new instance: first steps, and where the first password is."""
 
 from __future__ import annotations
 

@@ -32,12 +32,12 @@ from tests.support.sample_data import (
     share,
 )
 
-BASIC = {
+BASIC_KEYS = {
     *("id", "description", "name", "name_with_namespace", "path", "path_with_namespace", "created_at"),
     *("default_branch", "tag_list", "topics", "ssh_url_to_repo", "http_url_to_repo", "web_url", "readme_url"),
     *("avatar_url", "forks_count", "star_count", "last_activity_at", "namespace", "visibility"),
 }
-PROJECT = BASIC | {
+PROJECT_KEYS = BASIC_KEYS | {
     *("_links", "packages_enabled", "empty_repo", "archived", "resolve_outdated_diff_discussions"),
     *("container_registry_enabled", "issues_enabled", "merge_requests_enabled", "wiki_enabled", "jobs_enabled"),
     *("snippets_enabled", "service_desk_enabled", "service_desk_address", "can_create_merge_request_in"),
@@ -59,15 +59,17 @@ PROJECT = BASIC | {
     *("suggestion_commit_message", "auto_devops_enabled", "auto_devops_deploy_strategy"),
     "autoclose_referenced_issues",
 }
-MAINTAINED = {"import_error", "build_git_strategy"}
+MAINTAINER_KEYS = {"import_error", "build_git_strategy"}
 REFUSED = {
     401: {"message": "401 Unauthorized"},
     403: {"message": "403 Forbidden"},
     404: {"message": "404 Project Not Found"},
 }
-UNCHANGED = {"If-Unmodified-Since": "Mon, 01 Jan 1990 00:00:00 GMT"}
-PATH = "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-', end in '.git' or end in '.atom'"
-NAME = (
+UNMODIFIED_SINCE_1990 = {"If-Unmodified-Since": "Mon, 01 Jan 1990 00:00:00 GMT"}
+INVALID_PATH = (
+    "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-', end in '.git' or end in '.atom'"
+)
+INVALID_NAME = (
     "can contain only letters, digits, emojis, '_', '.', dash, space. It must start with letter, digit, emoji or '_'."
 )
 TAKEN = "has already been taken"
@@ -79,12 +81,12 @@ def paths(response):
     return [project["path"] for project in response.json]
 
 
-def failed(**messages):
+def error_body(**messages):
     return {"message": {name: [text] for name, text in messages.items()} | {"limit_reached": []}}
 
 
 @pytest.fixture
-def staffed(people, group):
+def group_with_members(people, group):
     """The private group ``acme`` in which every user except sam has a role."""
     for name, role in ROLES.items():
         if name != OLIVE:
@@ -127,10 +129,15 @@ def staffed(people, group):
     ],
 )
 def test_permissions_of_projects_by_role(method, path, json, statuses, project, people, as_):
-    staffed = make_group("staffed")
+    group_with_members = make_group("staffed")
     for name, role in ROLES.items():
-        add_member(staffed, people[name], role)
-    ids = {"project": project.id, "group": project.namespace_id, "sam": people[SAM].id, "staffed": staffed.id}
+        add_member(group_with_members, people[name], role)
+    ids = {
+        "project": project.id,
+        "group": project.namespace_id,
+        "sam": people[SAM].id,
+        "staffed": group_with_members.id,
+    }
     ids["shown"] = make_group("shown", visibility="public").id
     sent = {
         name: None if json is None else {key: text.format(person=name, **ids) for key, text in json.items()}
@@ -138,7 +145,9 @@ def test_permissions_of_projects_by_role(method, path, json, statuses, project, 
     }
 
     responses = [
-        as_(name).open(method, path.format(**ids), json=sent[name], headers=UNCHANGED if method == "DELETE" else {})
+        as_(name).open(
+            method, path.format(**ids), json=sent[name], headers=UNMODIFIED_SINCE_1990 if method == "DELETE" else {}
+        )
         for name in (*PEOPLE, NOBODY)
     ]
 
@@ -163,20 +172,20 @@ def test_a_project_is_transferred_by_id_or_path(project, as_admin):
     [("private", "404 404 404 401"), ("internal", "200 404 404 401"), ("public", "200 200 200 401")],
 )
 def test_visibility_of_projects_for_non_members(visibility, statuses, as_, people, client_of):
-    made = make_project("shown", make_group(visibility="public"), visibility=visibility)
+    created = make_project("shown", make_group(visibility="public"), visibility=visibility)
     clients = [as_(SAM), client_of(make_user("outsider", external=True)), as_(NOBODY)]
 
-    responses = [client.get(f"/projects/{made.id}") for client in clients]
+    responses = [client.get(f"/projects/{created.id}") for client in clients]
 
-    written = as_(NOBODY).put(f"/projects/{made.id}", json={"description": "x"})
+    written = as_(NOBODY).put(f"/projects/{created.id}", json={"description": "x"})
     assert " ".join(str(response.status_code) for response in (*responses, written)) == statuses
     listed = [paths(client.get("/projects")) == ["shown"] for client in clients]
     assert listed == [response.status_code == 200 for response in responses]
 
 
 def test_changing_a_visible_project_without_permission_is_403(people, as_stranger):
-    made = make_project(visibility="internal", namespace=make_group(visibility="public"))
-    path = f"/projects/{made.id}"
+    created = make_project(visibility="internal", namespace=make_group(visibility="public"))
+    path = f"/projects/{created.id}"
 
     responses = [
         as_stranger.put(path, json={"description": "x"}),
@@ -196,8 +205,8 @@ def test_a_project_is_found_by_its_encoded_path(path, project, group, as_admin):
 
     response = as_admin.get(f"/projects/{path}")
 
-    wanted = path.lower().replace("%2f", "/").replace("%2e", ".").rstrip("/")
-    assert (response.status_code, response.json["path_with_namespace"]) == (200, wanted)
+    expected = path.lower().replace("%2f", "/").replace("%2e", ".").rstrip("/")
+    assert (response.status_code, response.json["path_with_namespace"]) == (200, expected)
 
 
 @pytest.mark.parametrize("path", ["shop", "acme", "acme%2F", "-5", "acme%2Fshop%2F", "acme%252Fshop", "%F0%9F%A6%8A"])
@@ -216,35 +225,35 @@ def test_an_unencoded_slash_is_an_unknown_route(project, as_admin):
 @pytest.mark.parametrize(
     ("person", "keys"),
     [
-        (ADA, PROJECT | MAINTAINED | {"permissions"}),
-        (MAX, PROJECT | MAINTAINED | {"permissions"}),
-        (DEV, PROJECT | {"permissions"}),
-        (SAM, PROJECT | {"permissions"}),
-        (NOBODY, BASIC),
+        (ADA, PROJECT_KEYS | MAINTAINER_KEYS | {"permissions"}),
+        (MAX, PROJECT_KEYS | MAINTAINER_KEYS | {"permissions"}),
+        (DEV, PROJECT_KEYS | {"permissions"}),
+        (SAM, PROJECT_KEYS | {"permissions"}),
+        (NOBODY, BASIC_KEYS),
     ],
 )
 def test_a_project_has_the_keys_of_the_callers_role(person, keys, people, as_):
-    made = make_project("shown", make_group(visibility="public"), visibility="public")
-    add_member(made, people[MAX], Role.MAINTAINER)
-    add_member(made, people[DEV], Role.DEVELOPER)
+    created = make_project("shown", make_group(visibility="public"), visibility="public")
+    add_member(created, people[MAX], Role.MAINTAINER)
+    add_member(created, people[DEV], Role.DEVELOPER)
 
-    assert set(as_(person).get(f"/projects/{made.id}").json) == keys
+    assert set(as_(person).get(f"/projects/{created.id}").json) == keys
 
 
 @pytest.mark.parametrize(
     ("person", "query", "keys"),
     [
-        (MAX, "", PROJECT | {"permissions"}),
-        (MAX, "?simple=true", BASIC),
-        (NOBODY, "", BASIC),
-        (NOBODY, "?simple=false", BASIC),
+        (MAX, "", PROJECT_KEYS | {"permissions"}),
+        (MAX, "?simple=true", BASIC_KEYS),
+        (NOBODY, "", BASIC_KEYS),
+        (NOBODY, "?simple=false", BASIC_KEYS),
     ],
 )
 @pytest.mark.parametrize("path", ["/projects", "/groups/{}/projects"])
 def test_projects_in_lists_have_the_keys_of_the_callers_role(path, person, query, keys, people, as_):
-    made = make_project("shown", make_group(visibility="public"), visibility="public")
+    created = make_project("shown", make_group(visibility="public"), visibility="public")
 
-    response = as_(person).get(path.format(made.namespace_id) + query)
+    response = as_(person).get(path.format(created.namespace_id) + query)
 
     assert [set(found) for found in response.json] == [keys]
 
@@ -256,9 +265,9 @@ def test_a_project_has_the_documented_keys(people, as_stranger):
     created = clock.isoformat(stored.created_at)
     own = f"http://localhost/api/v4/projects/{stored.id}"
     assert response.status_code == 201
-    assert set(response.json) == PROJECT | MAINTAINED | {"owner"}
+    assert set(response.json) == PROJECT_KEYS | MAINTAINER_KEYS | {"owner"}
     assert {
-        name: response.json[name] for name in BASIC | {"_links", "owner", "archived", "creator_id", "empty_repo"}
+        name: response.json[name] for name in BASIC_KEYS | {"_links", "owner", "archived", "creator_id", "empty_repo"}
     } == {
         "id": stored.id,
         "description": "d",
@@ -323,25 +332,28 @@ def test_a_project_has_the_documented_keys(people, as_stranger):
 )
 def test_permissions_distinguish_direct_and_inherited_roles(direct, above, permissions, people, as_stranger):
     top = make_group("top", visibility="public")
-    made = make_project("shown", make_group("below", top, visibility="public"), visibility="public")
+    created = make_project("shown", make_group("below", top, visibility="public"), visibility="public")
     if direct:
-        add_member(made, people[SAM], direct)
+        add_member(created, people[SAM], direct)
     if above:
         add_member(top, people[SAM], above)
 
-    responses = [as_stranger.get(f"/projects/{made.id}").json, as_stranger.get("/projects").json[0]]
+    responses = [as_stranger.get(f"/projects/{created.id}").json, as_stranger.get("/projects").json[0]]
 
-    wanted = [level and {"access_level": level, "notification_level": 3} for level in permissions]
+    expected = [level and {"access_level": level, "notification_level": 3} for level in permissions]
     assert [response["permissions"] for response in responses] == [
-        {"project_access": wanted[0], "group_access": wanted[1]}
+        {"project_access": expected[0], "group_access": expected[1]}
     ] * 2
 
 
 def test_an_expired_membership_gives_no_permission(people, as_stranger):
-    made = make_project("shown", make_group(visibility="public"), visibility="public")
-    add_member(made, people[SAM], Role.DEVELOPER, clock.today())
+    created = make_project("shown", make_group(visibility="public"), visibility="public")
+    add_member(created, people[SAM], Role.DEVELOPER, clock.today())
 
-    assert as_stranger.get(f"/projects/{made.id}").json["permissions"] == {"project_access": None, "group_access": None}
+    assert as_stranger.get(f"/projects/{created.id}").json["permissions"] == {
+        "project_access": None,
+        "group_access": None,
+    }
 
 
 @pytest.mark.parametrize(
@@ -391,21 +403,21 @@ def test_invalid_parameters_of_a_new_project_are_refused(fields, text, people, a
         ({"name": "shop", "path": "other"}, {"name": TAKEN}),
         ({"name": "Shop", "path": "SHOP"}, {"path": TAKEN}),
         ({"path": "Tools"}, {"path": TAKEN}),
-        ({"path": "a b"}, {"name": None, "path": PATH}),
-        ({"path": "-x", "name": "x"}, {"path": PATH}),
-        ({"path": "x.git", "name": "x"}, {"path": PATH}),
-        ({"path": "x.Atom", "name": "x"}, {"path": PATH}),
-        ({"path": "a/b", "name": "x"}, {"path": PATH}),
-        ({"path": ".", "name": "x"}, {"path": PATH}),
-        ({"path": "..", "name": "x"}, {"path": PATH}),
-        ({"path": "größe", "name": "x"}, {"path": PATH}),
+        ({"path": "a b"}, {"name": None, "path": INVALID_PATH}),
+        ({"path": "-x", "name": "x"}, {"path": INVALID_PATH}),
+        ({"path": "x.git", "name": "x"}, {"path": INVALID_PATH}),
+        ({"path": "x.Atom", "name": "x"}, {"path": INVALID_PATH}),
+        ({"path": "a/b", "name": "x"}, {"path": INVALID_PATH}),
+        ({"path": ".", "name": "x"}, {"path": INVALID_PATH}),
+        ({"path": "..", "name": "x"}, {"path": INVALID_PATH}),
+        ({"path": "größe", "name": "x"}, {"path": INVALID_PATH}),
         ({"path": "p" * 256, "name": "x"}, {"path": TOO_LONG}),
         ({"path": "tree", "name": "x"}, {"path": "tree is a reserved name"}),
         ({"path": "WIKIS", "name": "x"}, {"path": "WIKIS is a reserved name"}),
-        ({"path": "-", "name": "x"}, {"path": f"{PATH}|- is a reserved name"}),
+        ({"path": "-", "name": "x"}, {"path": f"{INVALID_PATH}|- is a reserved name"}),
         ({"name": "n" * 256, "path": "x"}, {"name": TOO_LONG}),
-        ({"name": "<script>", "path": "x"}, {"name": NAME}),
-        ({"name": "-x", "path": "x"}, {"name": NAME}),
+        ({"name": "<script>", "path": "x"}, {"name": INVALID_NAME}),
+        ({"name": "-x", "path": "x"}, {"name": INVALID_NAME}),
         ({"name": "", "path": ""}, {"name": "can't be blank", "path": "can't be blank"}),
         ({"name": "名前"}, {"path": "can't be blank"}),
     ],
@@ -415,18 +427,22 @@ def test_a_new_project_that_breaks_a_rule_is_refused(fields, messages, project, 
 
     response = as_(OLIVE).post("/projects", json=fields | {"namespace_id": group.id})
 
-    wanted = {name: text.split("|") for name, text in messages.items() if text}
-    assert (response.status_code, response.json) == (400, {"message": wanted | {"limit_reached": []}})
+    expected = {name: text.split("|") for name, text in messages.items() if text}
+    assert (response.status_code, response.json) == (400, {"message": expected | {"limit_reached": []}})
 
 
 def test_names_and_paths_are_unique_per_namespace(project, as_stranger):
     assert as_stranger.post("/projects", json={"name": "shop", "path": "shop"}).status_code == 201
 
 
-@pytest.mark.parametrize("which", ["unknown", "hidden", "seen", "nobody's", "noone", "for maintainers", "somebody's"])
-def test_an_unusable_namespace_is_refused(which, people, staffed, as_):
-    staffed.project_creation_level = {"noone": "noone", "for maintainers": "maintainer"}.get(which, "developer")
-    places = {
+@pytest.mark.parametrize(
+    "namespace", ["unknown", "hidden", "seen", "nobody's", "noone", "for maintainers", "somebody's"]
+)
+def test_an_unusable_namespace_is_refused(namespace, people, group_with_members, as_):
+    group_with_members.project_creation_level = {"noone": "noone", "for maintainers": "maintainer"}.get(
+        namespace, "developer"
+    )
+    namespace_ids = {
         "unknown": 999999,
         "hidden": make_group().id,
         "seen": make_group(visibility="public").id,
@@ -435,20 +451,22 @@ def test_an_unusable_namespace_is_refused(which, people, staffed, as_):
     }
     db.session.commit()
 
-    response = as_(DEV).post("/projects", json={"name": "x", "namespace_id": places.get(which, staffed.id)})
+    response = as_(DEV).post(
+        "/projects", json={"name": "x", "namespace_id": namespace_ids.get(namespace, group_with_members.id)}
+    )
 
-    assert (response.status_code, response.json) == (400, failed(namespace="is not valid"))
+    assert (response.status_code, response.json) == (400, error_body(namespace="is not valid"))
 
 
-def test_administrators_create_projects_in_any_namespace(staffed, as_admin):
-    staffed.project_creation_level = "noone"
+def test_administrators_create_projects_in_any_namespace(group_with_members, as_admin):
+    group_with_members.project_creation_level = "noone"
     db.session.commit()
 
-    assert as_admin.post("/projects", json={"name": "x", "namespace_id": staffed.id}).status_code == 201
+    assert as_admin.post("/projects", json={"name": "x", "namespace_id": group_with_members.id}).status_code == 201
 
 
 @pytest.mark.parametrize(
-    ("above", "wanted", "status"),
+    ("above", "expected", "status"),
     [
         ("private", "private", 201),
         ("private", "internal", 400),
@@ -458,12 +476,12 @@ def test_administrators_create_projects_in_any_namespace(staffed, as_admin):
         ("public", "public", 201),
     ],
 )
-def test_a_project_cannot_be_more_visible_than_its_group(above, wanted, status, people, as_admin):
+def test_a_project_cannot_be_more_visible_than_its_group(above, expected, status, people, as_admin):
     place = make_group("place", visibility=above)
 
-    response = as_admin.post("/projects", json={"name": "x", "namespace_id": place.id, "visibility": wanted})
+    response = as_admin.post("/projects", json={"name": "x", "namespace_id": place.id, "visibility": expected})
 
-    text = f"{wanted} is not allowed in a {above} group."
+    text = f"{expected} is not allowed in a {above} group."
     assert response.status_code == status
     assert status == 201 or response.json == {"message": {"visibility_level": [text]}}
 
@@ -480,30 +498,30 @@ def test_a_personal_project_may_have_any_visibility(people, as_stranger):
 
 
 def test_the_owner_of_a_personal_project_is_a_member(people, as_stranger):
-    made = as_stranger.post("/projects", json={"name": "x"}).json["id"]
+    created = as_stranger.post("/projects", json={"name": "x"}).json["id"]
 
-    members = as_stranger.get(f"/projects/{made}/members").json
+    members = as_stranger.get(f"/projects/{created}/members").json
 
     assert [(member["username"], member["access_level"]) for member in members] == [(SAM, 40)]
-    assert as_stranger.get(f"/projects/{made}").json["permissions"]["project_access"]["access_level"] == 40
+    assert as_stranger.get(f"/projects/{created}").json["permissions"]["project_access"]["access_level"] == 40
 
 
 def test_a_project_of_a_group_has_no_members_of_its_own(group, as_):
-    made = as_(OLIVE).post("/projects", json={"name": "x", "namespace_id": group.id}).json
+    created = as_(OLIVE).post("/projects", json={"name": "x", "namespace_id": group.id}).json
 
-    assert as_(OLIVE).get(f"/projects/{made['id']}/members").json == []
-    assert "owner" not in made
+    assert as_(OLIVE).get(f"/projects/{created['id']}/members").json == []
+    assert "owner" not in created
 
 
 @pytest.mark.parametrize("place", ["personal", "group"])
 def test_creating_a_project_records_one_event(place, group, people, as_):
     fields = {"namespace_id": group.id} if place == "group" else {}
 
-    made = as_(OLIVE).post("/projects", json={"name": "x"} | fields).json["id"]
+    created = as_(OLIVE).post("/projects", json={"name": "x"} | fields).json["id"]
 
     events = db.session.scalars(select(Event)).all()
     assert [(event.action, event.author_id, event.project_id, event.target_type) for event in events] == [
-        (Action.CREATED, people[OLIVE].id, made, None)
+        (Action.CREATED, people[OLIVE].id, created, None)
     ]
 
 
@@ -647,10 +665,10 @@ def test_a_change_needs_a_parameter(fields, project, as_maintainer):
         ({"path": "OTHER"}, {"path": [TAKEN]}),
         ({"path": "tools"}, {"path": [TAKEN]}),
         ({"name": "other"}, {"name": [TAKEN]}),
-        ({"path": "a b"}, {"path": [PATH]}),
+        ({"path": "a b"}, {"path": [INVALID_PATH]}),
         ({"path": ""}, {"path": ["can't be blank"]}),
         ({"name": ""}, {"name": ["can't be blank"]}),
-        ({"name": "-"}, {"name": [NAME]}),
+        ({"name": "-"}, {"name": [INVALID_NAME]}),
         ({"path": "tree"}, {"path": ["tree is a reserved name"]}),
     ],
 )
@@ -692,12 +710,12 @@ def test_a_project_is_archived_and_unarchived(project, as_):
         (201, False),
         (201, False),
     ]
-    assert {frozenset(response.json) for response in responses} == {frozenset(PROJECT | MAINTAINED)}
+    assert {frozenset(response.json) for response in responses} == {frozenset(PROJECT_KEYS | MAINTAINER_KEYS)}
 
 
 @pytest.fixture
-def landscape(people):
-    """Projects of all kinds, seen by dev, oldest first."""
+def inside_project(people):
+    """Projects of all visibilities and with all kinds of membership of dev, oldest first; returns one of them."""
     shown, work = make_group("shown", visibility="public"), make_group("work", name="Werk")
     lent = make_group("lent")
     add_member(work, people[DEV], Role.MAINTAINER)
@@ -713,26 +731,26 @@ def landscape(people):
     return inside
 
 
-MINE = ["personal", "lent", "shared", "direct", "inside"]
+DEV_PROJECTS = ["personal", "lent", "shared", "direct", "inside"]
 
 
 LISTED = [
     (NOBODY, "", ["public"]),
     (NOBODY, "visibility=internal", []),
     (SAM, "", ["public", "internal"]),
-    (DEV, "", [*MINE, "public", "internal"]),
-    (ADA, "", [*MINE, "public", "internal", "hidden"]),
-    (DEV, "membership=true", MINE),
+    (DEV, "", [*DEV_PROJECTS, "public", "internal"]),
+    (ADA, "", [*DEV_PROJECTS, "public", "internal", "hidden"]),
+    (DEV, "membership=true", DEV_PROJECTS),
     (ADA, "membership=true", []),
     (DEV, "owned=true", ["personal", "lent"]),
-    (DEV, "min_access_level=10", MINE),
+    (DEV, "min_access_level=10", DEV_PROJECTS),
     (DEV, "min_access_level=20", ["personal", "lent", "direct", "inside"]),
     (DEV, "min_access_level=40", ["personal", "lent", "inside"]),
     (DEV, "min_access_level=50", ["personal", "lent"]),
     (DEV, "archived=true", ["inside"]),
     (DEV, "archived=false&membership=true", ["personal", "lent", "shared", "direct"]),
     (DEV, "visibility=internal", ["internal"]),
-    (DEV, "visibility=private", MINE),
+    (DEV, "visibility=private", DEV_PROJECTS),
     (DEV, "search=side", ["inside"]),
     (DEV, "search=SIDE", ["inside"]),
     (DEV, "search=Zeta", ["internal"]),
@@ -748,23 +766,23 @@ LISTED = [
     (DEV, "id_before={inside}", ["public", "internal"]),
     (DEV, "last_activity_before=2020-01-02", ["internal"]),
     (DEV, "last_activity_after=2020-01-02T00:00:00Z&id_before={inside}", ["public"]),
-    (DEV, "order_by=id&sort=asc&membership=true", MINE[::-1]),
+    (DEV, "order_by=id&sort=asc&membership=true", DEV_PROJECTS[::-1]),
     (DEV, "order_by=name&sort=asc&per_page=2", ["direct", "inside"]),
     (DEV, "order_by=path&sort=desc&per_page=2", ["shared", "public"]),
     (DEV, "order_by=created_at&sort=asc&per_page=1", ["internal"]),
     (DEV, "order_by=last_activity_at&sort=asc&per_page=1", ["internal"]),
     (DEV, "order_by=updated_at&sort=asc&per_page=1", ["internal"]),
     (DEV, "per_page=2&page=2", ["shared", "direct"]),
-    (DEV, "membership=true&simple=true", MINE),
+    (DEV, "membership=true&simple=true", DEV_PROJECTS),
 ]
 
 
 @pytest.mark.both_databases
-def test_projects_are_listed_with_filters_and_orders(landscape, as_):
+def test_projects_are_listed_with_filters_and_orders(inside_project, as_):
     clients = {person: as_(person) for person in (ADA, DEV, SAM, NOBODY)}
 
     found = [
-        (person, query, paths(clients[person].get("/projects?" + query.format(inside=landscape.id))))
+        (person, query, paths(clients[person].get("/projects?" + query.format(inside=inside_project.id))))
         for person, query, _ in LISTED
     ]
 
@@ -940,15 +958,15 @@ def test_a_concurrent_project_and_subgroup_do_not_share_a_path(app, group, as_):
 
 
 def open_issues(client, project):
-    """What a client is told of the open issues of a project, in every answer that shows it."""
+    """The number of open issues in every response that shows the project; a set if the numbers differ."""
     path = f"/projects/{project.id}"
     found = [client.get(path).json, *(row for row in client.get("/projects").json if row["id"] == project.id)]
     group = f"/groups/{project.namespace_id}"
     found += [row for row in client.get(f"{group}/projects").json if row["id"] == project.id]
     found += [row for row in client.get(group).json["projects"] if row["id"] == project.id]
-    told = {row.get("open_issues_count", "hidden") for row in found}
+    expected = {row.get("open_issues_count", "hidden") for row in found}
     assert len(found) == 4
-    return told.pop() if len(told) == 1 else told
+    return expected.pop() if len(expected) == 1 else expected
 
 
 @pytest.mark.both_databases
@@ -967,16 +985,16 @@ def test_open_issues_exclude_confidential_ones(project, as_):
 
 
 @pytest.mark.parametrize(
-    ("level", "told"), [("enabled", [1, 1, 1]), ("private", [1, 1, "hidden"]), ("disabled", ["hidden"] * 3)]
+    ("level", "expected"), [("enabled", [1, 1, 1]), ("private", [1, 1, "hidden"]), ("disabled", ["hidden"] * 3)]
 )
-def test_open_issues_are_shown_to_callers_who_see_issues(level, told, people, as_admin, as_):
+def test_open_issues_are_shown_to_callers_who_see_issues(level, expected, people, as_admin, as_):
     group = make_group(visibility="public")
     project = make_project("open", group, visibility="public")
     as_admin.post(f"/projects/{project.id}/issues", json={"title": "x"})
     as_admin.put(f"/projects/{project.id}", json={"issues_access_level": level})
     add_member(project, people[GUS], Role.GUEST)
 
-    assert [open_issues(as_(person), project) for person in (ADA, GUS, SAM)] == told
+    assert [open_issues(as_(person), project) for person in (ADA, GUS, SAM)] == expected
 
 
 def test_a_project_being_imported_shows_no_open_issues(project, as_):
@@ -988,16 +1006,16 @@ def test_a_project_being_imported_shows_no_open_issues(project, as_):
 
 
 @pytest.mark.parametrize(
-    ("name", "kept"),
+    ("name", "expected"),
     [("merge_method", "ff"), ("build_timeout", 7200), ("lfs_enabled", False), ("build_git_strategy", "clone")],
 )
-def test_null_is_refused_for_required_settings(name, kept, project, as_):
+def test_null_leaves_required_settings_unchanged(name, expected, project, as_):
     client = as_(MAX)
-    client.put(f"/projects/{project.id}", json={name: kept})
+    client.put(f"/projects/{project.id}", json={name: expected})
 
     response = client.put(f"/projects/{project.id}", json={name: None})
 
-    assert (response.status_code, response.json[name]) == (200, kept)
+    assert (response.status_code, response.json[name]) == (200, expected)
 
 
 def test_null_clears_optional_fields(project, as_):

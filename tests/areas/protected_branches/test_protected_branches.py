@@ -28,7 +28,7 @@ def level(number, access_level, text):
 
 @pytest.fixture
 def protect(project, as_maintainer):
-    """Protects a branch through the API and answers with it."""
+    """Protects a branch through the API; returns the protection."""
 
     def create(name="main", **fields):
         response = as_maintainer.post(branches(project), json={"name": name} | fields)
@@ -66,27 +66,27 @@ def test_code_readers_list_and_maintainers_change_protections(person, reads, wri
     assert tuple(response.status_code for response in written) == writes
 
 
-def test_a_protected_branch_has_exactly_these_keys(project, protect, as_maintainer):
-    made = protect("feature/*", push_access_level=0, merge_access_level="30", allow_force_push="true")
+def test_a_protected_branch_has_the_documented_keys(project, protect, as_maintainer):
+    created = protect("feature/*", push_access_level=0, merge_access_level="30", allow_force_push="true")
 
-    assert made == {
-        "id": made["id"],
+    assert created == {
+        "id": created["id"],
         "name": "feature/*",
-        "push_access_levels": level(made["id"], 0, "No one"),
-        "merge_access_levels": level(made["id"], 30, "Developers + Maintainers"),
+        "push_access_levels": level(created["id"], 0, "No one"),
+        "merge_access_levels": level(created["id"], 30, "Developers + Maintainers"),
         "allow_force_push": True,
-        "unprotect_access_levels": level(made["id"], 40, "Maintainers"),
+        "unprotect_access_levels": level(created["id"], 40, "Maintainers"),
         "code_owner_approval_required": False,
     }
-    assert as_maintainer.get(branches(project, "feature/*")).json == made
+    assert as_maintainer.get(branches(project, "feature/*")).json == created
     assert as_maintainer.get(branches(project, "feature/x")).json == MISSING
 
 
-def test_without_levels_maintainers_push_and_merge_without_force(protect):
-    made = protect()
+def test_by_default_maintainers_push_and_merge_without_force(protect):
+    created = protect()
 
-    levels = [made[key][0]["access_level"] for key in ("push_access_levels", "merge_access_levels")]
-    assert (levels, made["allow_force_push"]) == ([40, 40], False)
+    levels = [created[key][0]["access_level"] for key in ("push_access_levels", "merge_access_levels")]
+    assert (levels, created["allow_force_push"]) == ([40, 40], False)
 
 
 @pytest.mark.both_databases
@@ -171,13 +171,13 @@ def test_the_settings_section_lists_protects_and_unprotects(project, visit, as_m
 
     visitor.send(f"{SETTINGS}/protected_branches", branch="m*", push_access_level="30", merge_access_level="40")
     shown = visitor.get(SETTINGS).text
-    made = db.session.query(ProtectedBranch).filter_by(name="m*").one()
-    asked = visitor.get(f"{SETTINGS}/protected_branches/{made.id}/unprotect").text
-    visitor.send(f"{SETTINGS}/protected_branches/{made.id}/unprotect")
+    created = db.session.query(ProtectedBranch).filter_by(name="m*").one()
+    confirmation = visitor.get(f"{SETTINGS}/protected_branches/{created.id}/unprotect").text
+    visitor.send(f"{SETTINGS}/protected_branches/{created.id}/unprotect")
 
     assert "<code>m*</code>" in shown
     assert "Developers + Maintainers" in shown
-    assert "Unprotect m*?" in asked
+    assert "Unprotect m*?" in confirmation
     assert as_maintainer.get(branches(project, "m*")).status_code == 404
 
 
@@ -203,8 +203,8 @@ def test_a_developer_cannot_change_protected_branches_on_pages(project, visit):
 
 
 def test_a_protection_of_another_project_is_not_found(project, visit):
-    foreign = sample_data.make_project()
-    db.session.add(row := ProtectedBranch(project_id=foreign.id, name="main"))
+    other_project = sample_data.make_project()
+    db.session.add(row := ProtectedBranch(project_id=other_project.id, name="main"))
     db.session.commit()
 
     response = visit(MAX).send(f"{SETTINGS}/protected_branches/{row.id}/unprotect")

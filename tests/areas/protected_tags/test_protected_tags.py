@@ -30,8 +30,8 @@ FEATURE = {
 MISSING = {"message": "404 Not found"}
 TAKEN = {"message": ["Name has already been taken"]}
 BLANK = {"message": ["Name can't be blank"]}
-NOT_A_LEVEL = "create_access_level does not have a valid value"
-NO_NUMBER = "create_access_level is invalid, create_access_level does not have a valid value"
+UNKNOWN_LEVEL = "create_access_level does not have a valid value"
+INVALID_LEVEL = "create_access_level is invalid, create_access_level does not have a valid value"
 OPERATIONS = [("GET", None), ("POST", None), ("GET", "feature"), ("DELETE", "feature")]
 LONG_AGO = "Mon, 01 Jan 1990 00:00:00 GMT"
 
@@ -41,8 +41,8 @@ def tags(project, name=None):
     return path if name is None else f"{path}/{quote(name, safe='')}"
 
 
-def everything(client, project, **fields):
-    """The answers to all four operations on a project that has ``feature``."""
+def all_operations(client, project, **fields):
+    """The responses of all four operations on a project that has ``feature``."""
     sent = {"name": "other"} | fields
     return [client.open(method, tags(project, name), json=sent) for method, name in OPERATIONS]
 
@@ -51,21 +51,21 @@ def names_of(client, project):
     return [tag["name"] for tag in client.get(tags(project)).json]
 
 
-def at_once(count, act):
-    """What ``act(number)`` answers to each of many threads that begin together."""
+def run_concurrently(count, action):
+    """The results of ``action(number)`` in a number of threads that start together."""
     start = threading.Barrier(count)
 
-    def begin(number):
+    def start_together(number):
         start.wait()
-        return act(number)
+        return action(number)
 
     with ThreadPoolExecutor(count) as pool:
-        return list(pool.map(begin, range(count)))
+        return list(pool.map(start_together, range(count)))
 
 
 @pytest.fixture
 def protect(project, as_maintainer):
-    """Protects a tag through the API and answers with it."""
+    """Protects a tag through the API; returns the protection."""
 
     def create(name="feature", **fields):
         response = as_maintainer.post(tags(project), json={"name": name} | fields)
@@ -85,7 +85,7 @@ def test_maintainers_and_higher_roles_may_do_everything(person, archived, projec
     sample_data.reload(project).archived = archived
     db.session.commit()
 
-    responses = everything(as_(person), project)
+    responses = all_operations(as_(person), project)
 
     assert [response.status_code for response in responses] == [200, 201, 200, 204]
 
@@ -103,7 +103,7 @@ def test_maintainers_and_higher_roles_may_do_everything(person, archived, projec
 def test_other_roles_are_refused_before_parameters_are_validated(person, status, text, project, protect, as_):
     protect()
 
-    responses = everything(as_(person), project, name=None, create_access_level="nonsense")
+    responses = all_operations(as_(person), project, name=None, create_access_level="nonsense")
 
     assert [(response.status_code, response.json) for response in responses] == [(status, {"message": text})] * 4
 
@@ -112,28 +112,30 @@ def test_other_roles_are_refused_before_parameters_are_validated(person, status,
 def test_non_members_get_403_and_anonymous_callers_401(visibility, as_):
     project = sample_data.make_project(visibility=visibility)
 
-    assert [response.status_code for response in everything(as_(SAM), project)] == [403] * 4
-    assert [response.status_code for response in everything(as_(NOBODY), project)] == [401] * 4
+    assert [response.status_code for response in all_operations(as_(SAM), project)] == [403] * 4
+    assert [response.status_code for response in all_operations(as_(NOBODY), project)] == [401] * 4
 
 
 def test_external_users_do_not_see_internal_projects(people, client_of):
     project = sample_data.make_project(visibility="internal")
     client = client_of(sample_data.make_user(external=True))
 
-    assert [response.json for response in everything(client, project)] == [{"message": "404 Project Not Found"}] * 4
+    assert [response.json for response in all_operations(client, project)] == [{"message": "404 Project Not Found"}] * 4
 
 
 def test_a_missing_project_is_401_for_anonymous_callers_and_404_for_users(project, as_):
     project.id = 4711
 
-    assert {response.status_code for response in everything(as_(NOBODY), project)} == {401}
-    assert [response.json for response in everything(as_(ADA), project)] == [{"message": "404 Project Not Found"}] * 4
+    assert {response.status_code for response in all_operations(as_(NOBODY), project)} == {401}
+    assert [response.json for response in all_operations(as_(ADA), project)] == [
+        {"message": "404 Project Not Found"}
+    ] * 4
 
 
 def test_a_read_only_token_cannot_write(project, protect, people, client_of):
     protect()
 
-    responses = everything(client_of(people[MAX], "read_api"), project)
+    responses = all_operations(client_of(people[MAX], "read_api"), project)
 
     assert [response.status_code for response in responses] == [200, 403, 200, 403]
     assert responses[1].json["error"] == responses[3].json["error"] == "insufficient_scope"
@@ -142,13 +144,13 @@ def test_a_read_only_token_cannot_write(project, protect, people, client_of):
 def test_a_token_with_another_scope_reads_nothing(project, protect, people, client_of):
     protect()
 
-    responses = everything(client_of(people[MAX], "read_user", "read_repository"), project)
+    responses = all_operations(client_of(people[MAX], "read_user", "read_repository"), project)
 
     assert [response.json["error"] for response in responses] == ["insufficient_scope"] * 4
 
 
 def test_an_expired_token_is_refused(project, people, client_of):
-    responses = everything(client_of(people[MAX], expires_at=clock.today()), project)
+    responses = all_operations(client_of(people[MAX], expires_at=clock.today()), project)
 
     assert [(response.status_code, response.json["error"]) for response in responses] == [(401, "invalid_token")] * 4
 
@@ -158,7 +160,7 @@ def test_an_unknown_token_is_refused_on_a_public_project_too(client_of, people):
     client = client_of(people[MAX])
     client.token = "nobody-has-this"
 
-    assert [response.json for response in everything(client, project)] == [{"message": "401 Unauthorized"}] * 4
+    assert [response.json for response in all_operations(client, project)] == [{"message": "401 Unauthorized"}] * 4
 
 
 def test_blocked_users_are_refused(project, people, client_of):
@@ -167,13 +169,15 @@ def test_blocked_users_are_refused(project, people, client_of):
     db.session.commit()
 
     blocked = {"message": "403 Forbidden - Your account has been blocked."}
-    assert [(response.status_code, response.json) for response in everything(client, project)] == [(403, blocked)] * 4
+    assert [(response.status_code, response.json) for response in all_operations(client, project)] == [
+        (403, blocked)
+    ] * 4
 
 
-def test_an_expired_membership_does_not_count(project, as_, people):
+def test_an_expired_membership_grants_no_access(project, as_, people):
     sample_data.add_member(project, people[SAM], Role.MAINTAINER, clock.today())
 
-    assert {response.status_code for response in everything(as_(SAM), project)} == {404}
+    assert {response.status_code for response in all_operations(as_(SAM), project)} == {404}
 
 
 @pytest.mark.parametrize(("method", "name"), [("PUT", None), ("PATCH", None), ("PUT", "feature"), ("POST", "feature")])
@@ -193,14 +197,14 @@ def test_protected_tags_have_no_update_route(method, name, project, as_):
 def test_protected_tags_are_listed_in_order_of_creation(project, protect, as_maintainer):
     for name in ("v*", "nightly", "a", "A"):
         protect(name)
-    worlds_apart = sample_data.make_project()
-    db.session.add(ProtectedTag(project_id=worlds_apart.id, name="elsewhere", create_access_levels=[40]))
+    other_project = sample_data.make_project()
+    db.session.add(ProtectedTag(project_id=other_project.id, name="elsewhere", create_access_levels=[40]))
     db.session.commit()
 
     assert names_of(as_maintainer, project) == ["v*", "nightly", "a", "A"]
 
 
-def test_a_protected_tag_has_exactly_these_keys(project, protect, as_maintainer):
+def test_a_protected_tag_has_the_documented_keys(project, protect, as_maintainer):
     protect("v*", create_access_level=30)
     protect("nightly", create_access_level=0)
 
@@ -335,16 +339,16 @@ def test_parameters_in_forms_and_queries_equal_json(sent, project, as_maintainer
 
 REFUSALS = (
     ({}, 400, {"error": "name is missing"}),
-    ({"create_access_level": 10}, 400, {"error": f"name is missing, {NOT_A_LEVEL}"}),
+    ({"create_access_level": 10}, 400, {"error": f"name is missing, {UNKNOWN_LEVEL}"}),
     ({"name": ""}, 422, BLANK),
     ({"name": None}, 422, BLANK),
     ({"name": "  \t\n"}, 422, BLANK),
     ({"name": []}, 400, {"error": "name is invalid"}),
     ({"name": {"a": 1}}, 400, {"error": "name is invalid"}),
-    *(({"name": "x", "create_access_level": level}, 400, {"error": NOT_A_LEVEL}) for level in (5, 10, 20)),
-    *(({"name": "x", "create_access_level": level}, 400, {"error": NOT_A_LEVEL}) for level in ("50", 60, -30)),
-    *(({"name": "x", "create_access_level": level}, 400, {"error": NO_NUMBER}) for level in ("high", "30.0")),
-    *(({"name": "x", "create_access_level": level}, 400, {"error": NO_NUMBER}) for level in (30.5, True, [30])),
+    *(({"name": "x", "create_access_level": level}, 400, {"error": UNKNOWN_LEVEL}) for level in (5, 10, 20)),
+    *(({"name": "x", "create_access_level": level}, 400, {"error": UNKNOWN_LEVEL}) for level in ("50", 60, -30)),
+    *(({"name": "x", "create_access_level": level}, 400, {"error": INVALID_LEVEL}) for level in ("high", "30.0")),
+    *(({"name": "x", "create_access_level": level}, 400, {"error": INVALID_LEVEL}) for level in (30.5, True, [30])),
     ({"name": "x" * 256}, 422, {"message": ["Name is too long (maximum is 255 characters)"]}),
 )
 
@@ -381,11 +385,11 @@ NAMES = (
 
 @pytest.mark.both_databases
 def test_names_are_stored_unchanged(project, as_maintainer):
-    made = [as_maintainer.post(tags(project), json={"name": name}).json["name"] for name in NAMES]
+    created = [as_maintainer.post(tags(project), json={"name": name}).json["name"] for name in NAMES]
     shown = [as_maintainer.get(tags(project, name)).json["name"] for name in NAMES]
     removed = [as_maintainer.delete(tags(project, name)).status_code for name in NAMES]
 
-    assert (made, shown) == ([*NAMES], [*NAMES])
+    assert (created, shown) == ([*NAMES], [*NAMES])
     assert (removed, names_of(as_maintainer, project)) == ([204] * len(NAMES), [])
 
 
@@ -426,7 +430,7 @@ def test_only_one_of_several_concurrent_requests_protects_a_name(project, client
         headers = {"PRIVATE-TOKEN": client.token}
         return client.browser.open(f"/api/v4{tags(project)}", method="POST", json=sent, headers=headers)
 
-    responses = at_once(8, create)
+    responses = run_concurrently(8, create)
 
     assert sorted(response.status_code for response in responses) == [201] + [422] * 7
     assert [response.json for response in responses if response.status_code == 422] == [TAKEN] * 7
@@ -464,7 +468,7 @@ def test_concurrent_deletions_do_not_fail(project, protect, client_of, people, a
         headers = {"PRIVATE-TOKEN": client.token}
         return client.browser.open(f"/api/v4{tags(project, 'feature')}", method="DELETE", headers=headers).status_code
 
-    statuses = at_once(6, remove)
+    statuses = run_concurrently(6, remove)
 
     assert set(statuses) <= {204, 404}
     assert 204 in statuses
@@ -490,11 +494,11 @@ def test_a_delete_with_a_current_if_unmodified_since_succeeds(since, project, pr
     assert (response.status_code, response.data) == (204, b"")
 
 
-# What else happens
+# Side effects
 
 
 @pytest.mark.parametrize(
-    ("method", "name", "fields", "touched"),
+    ("method", "name", "fields", "updates_project"),
     [
         ("POST", None, {"name": "new"}, True),
         ("DELETE", "feature", {}, True),
@@ -504,7 +508,9 @@ def test_a_delete_with_a_current_if_unmodified_since_succeeds(since, project, pr
         ("GET", "feature", {}, False),
     ],
 )
-def test_changes_of_protected_tags_update_the_project(method, name, fields, touched, project, protect, as_maintainer):
+def test_changes_of_protected_tags_update_the_project(
+    method, name, fields, updates_project, project, protect, as_maintainer
+):
     protect()
     before = clock.now() - dt.timedelta(days=1)
     sample_data.reload(project).updated_at = before
@@ -512,7 +518,7 @@ def test_changes_of_protected_tags_update_the_project(method, name, fields, touc
 
     as_maintainer.open(method, tags(project, name), json=fields)
 
-    assert (sample_data.reload(project).updated_at > before) == touched
+    assert (sample_data.reload(project).updated_at > before) == updates_project
 
 
 @pytest.mark.both_databases
@@ -534,14 +540,14 @@ def test_protected_tags_are_removed_with_their_project(project, protect, as_, ru
     assert db.session.query(ProtectedTag).count() == 0
 
 
-# Who may create which tag
+# Permission to create a tag
 
 
 def caller_of(people, name):
     return Caller.of(people[name]) if name else NO_CALLER
 
 
-ADMITTED = (
+CREATORS_BY_LEVELS = (
     ([], {ADA, OLIVE, MAX, DEV}),
     ([0], set()),
     ([30], {ADA, OLIVE, MAX, DEV}),
@@ -553,14 +559,14 @@ ADMITTED = (
 
 
 def test_roles_that_create_a_protected_tag(project, people):
-    everybody = (ADA, OLIVE, MAX, DEV, RITA, GUS, SAM, NOBODY)
+    callers = (ADA, OLIVE, MAX, DEV, RITA, GUS, SAM, NOBODY)
 
     found = [
-        (levels, {name for name in everybody if may_create_tag(caller_of(people, name), project, levels)})
-        for levels, _ in ADMITTED
+        (levels, {name for name in callers if may_create_tag(caller_of(people, name), project, levels)})
+        for levels, _ in CREATORS_BY_LEVELS
     ]
 
-    assert found == [*ADMITTED]
+    assert found == [*CREATORS_BY_LEVELS]
 
 
 LEVELS = {
@@ -582,14 +588,14 @@ def test_a_tag_has_the_levels_of_every_matching_protection(project, protect):
     assert {name: protected_tags.levels_for(project, name) for name in LEVELS} == LEVELS
 
 
-@pytest.mark.parametrize(("person", "may"), [(MAX, True), (DEV, False), (ADA, True)])
-def test_protections_decide_who_creates_a_tag(person, may, project, protect, people):
+@pytest.mark.parametrize(("person", "allowed"), [(MAX, True), (DEV, False), (ADA, True)])
+def test_any_matching_protection_can_allow_a_tag(person, allowed, project, protect, people):
     protect("release/*", create_access_level=40)
     protect("release/0*", create_access_level=0)
 
     levels = protected_tags.levels_for(project, "release/0.1")
 
-    assert may_create_tag(caller_of(people, person), project, levels) == may
+    assert may_create_tag(caller_of(people, person), project, levels) == allowed
 
 
 # The tags of a repository
@@ -600,33 +606,33 @@ def test_a_project_without_repository_has_no_tags(project):
 
 
 @pytest.fixture
-def keep(project, tmp_path):
-    """Keeps a repository with these tags as the project's."""
+def store_repository(project, tmp_path):
+    """Stores a repository with these tags for the project."""
     return lambda *tags: keep_repository(project, tmp_path, *tags)
 
 
 @pytest.mark.both_databases
-def test_tags_of_a_repository_are_listed_in_order(keep, project):
-    keep("v2", "größe", "v1/rc")
+def test_tags_of_a_repository_are_listed_in_order(store_repository, project):
+    store_repository("v2", "größe", "v1/rc")
 
     assert contents.tag_names(project) == ["größe", "v1/rc", "v2"]
 
 
-def test_a_repository_without_tags_has_none(keep, project):
-    keep()
+def test_a_repository_without_tags_has_none(store_repository, project):
+    store_repository()
 
     assert contents.tag_names(project) == []
 
 
-def test_a_missing_local_copy_of_a_repository_is_recreated(keep, project):
-    keep("v1")
+def test_a_missing_local_copy_of_a_repository_is_recreated(store_repository, project):
+    store_repository("v1")
     contents.tag_names(project)
     shutil.rmtree(models.root())
 
     assert contents.tag_names(project) == ["v1"]
 
 
-def test_a_name_that_ends_in_a_known_suffix_is_kept(project, as_maintainer):
+def test_a_format_suffix_is_part_of_a_name(project, as_maintainer):
     here = f"/projects/{project.id}/protected_tags"
     for name in ("y", "y.json"):
         as_maintainer.post(here, json={"name": name})

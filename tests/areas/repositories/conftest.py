@@ -22,7 +22,7 @@ AUTHOR = {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key
 
 
 class GitClient:
-    """Runs git in a folder, and knows the address of the server for a user."""
+    """Runs git in a folder, with the credentials of a user for the server."""
 
     def __init__(self, folder: Path, address: str, token: str | None) -> None:
         self.folder = folder
@@ -33,30 +33,30 @@ class GitClient:
         """The address of a repository, with the credentials of the user."""
         return f"http://{self.credentials}{self.address}/{path}.git"
 
-    def run(self, *words: str, check: bool = True, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
-        """Run git; its output and errors are text."""
+    def run(self, *arguments: str, check: bool = True, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+        """Run git; returns the process with its output and errors as text."""
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "GIT_TERMINAL_PROMPT": "0", **AUTHOR}
-        done = subprocess.run(
-            ["git", *words], cwd=folder or self.folder, env=environment, capture_output=True, text=True, check=False
+        result = subprocess.run(
+            ["git", *arguments], cwd=folder or self.folder, env=environment, capture_output=True, text=True, check=False
         )
-        assert not check or done.returncode == 0, done.stderr
-        return done
+        assert not check or result.returncode == 0, result.stderr
+        return result
 
-    def output(self, *words: str) -> str:
-        """What git says."""
-        return self.run(*words).stdout.strip()
+    def output(self, *arguments: str) -> str:
+        """Run git; returns its standard output, stripped."""
+        return self.run(*arguments).stdout.strip()
 
     def commit(self, message: str, **files: str) -> str:
-        """Make a commit on the current branch; its id."""
+        """Make a commit on the current branch; returns its id."""
         for name, text in files.items():
             (self.folder / name).write_text(text)
         self.run("add", "--all")
         self.run("commit", "--quiet", "--allow-empty", "-m", message)
         return self.output("rev-parse", "HEAD")
 
-    def push(self, path: str, *words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    def push(self, path: str, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Push to the repository at a path."""
-        return self.run("push", self.url(path), *words, check=check)
+        return self.run("push", self.url(path), *arguments, check=check)
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def address(app: Flask) -> Iterator[str]:
 
 @pytest.fixture
 def git_of(address: str, tmp_path: Path) -> Callable[..., GitClient]:
-    """Makes a client of a user, or of nobody, in a new repository of its own."""
+    """Creates a client of a user, or an anonymous one, in a new repository."""
     numbers = iter(range(100))
 
     def make(user: User | None, *scopes: str) -> GitClient:

@@ -14,7 +14,7 @@ from tests.support.sample_data import DEV, GUS, NOBODY, RITA, SAM
 
 
 @pytest.mark.parametrize(("person", "status"), [(DEV, 200), (RITA, 200), (GUS, 403), (SAM, 404), (NOBODY, 404)])
-def test_roles_that_read_a_repository(person, status, as_, code):
+def test_these_roles_read_a_repository(person, status, as_, code):
     for path in ("tree", "commits", "files/README.md?ref=main", "archive"):
         assert as_(person).get(f"{code}/{path}").status_code == status
 

@@ -1,4 +1,4 @@
-"""A file of the repository, at the address that findings name it by."""
+"""Pages of repository files, to which findings link."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from project_service.kit.db.session import db
 from tests.support.git_repositories import keep_repository
 from tests.support.sample_data import GUS, MAX, NOBODY, RITA, SAM
 
-HERE = "/acme/shop/-/blob"
+BLOB_PAGE = "/acme/shop/-/blob"
 FILES = {
     "app/a.py": "one = 1\nif one < 2:\n    print('é')\n".encode(),
     "empty.txt": b"",
@@ -38,8 +38,8 @@ def _repository(request, project, tmp_path):
 
 
 def test_a_file_is_shown_line_by_line(visit):
-    page = html.unescape(re.sub("</?span[^>]*>", "", visit(RITA).get(f"{HERE}/main/app/a.py").text))
-    lines = visit(RITA).get(f"{HERE}/main/app/a.py").text
+    page = html.unescape(re.sub("</?span[^>]*>", "", visit(RITA).get(f"{BLOB_PAGE}/main/app/a.py").text))
+    lines = visit(RITA).get(f"{BLOB_PAGE}/main/app/a.py").text
 
     for number, line in enumerate(["one = 1", "if one < 2:", "    print('é')"], 1):
         assert f'id="L{number}"' in lines
@@ -47,24 +47,24 @@ def test_a_file_is_shown_line_by_line(visit):
 
 
 def test_line_numbers_match_editors(visit):
-    page = visit(RITA).get(f"{HERE}/main/odd.txt").text
+    page = visit(RITA).get(f"{BLOB_PAGE}/main/odd.txt").text
 
     assert re.findall(r'id="L(\d+)"', page) == ["1", "2", "3"]
 
 
 def test_file_content_is_escaped(visit):
-    text = visit(RITA).get(f"{HERE}/main/hostile.txt").text
+    text = visit(RITA).get(f"{BLOB_PAGE}/main/hostile.txt").text
 
     assert "&lt;script&gt;alert(&#39;1&#39;)" in text
     assert "<script>alert" not in text
 
 
 def test_code_is_highlighted(visit):
-    assert '<span class="hl-k">if</span>' in visit(RITA).get(f"{HERE}/main/app/a.py").text
+    assert '<span class="hl-k">if</span>' in visit(RITA).get(f"{BLOB_PAGE}/main/app/a.py").text
 
 
 def test_markdown_is_rendered_with_a_link_to_its_source(visit):
-    formatted, source = (visit(RITA).get(f"{HERE}/main/docs/a.md{query}").text for query in ("", "?plain=1"))
+    formatted, source = (visit(RITA).get(f"{BLOB_PAGE}/main/docs/a.md{query}").text for query in ("", "?plain=1"))
 
     assert '<a href="/acme/shop/-/blob/main/app/a.py" rel="nofollow noopener noreferrer">code</a>' in formatted
     assert 'href="/acme/shop/-/blob/main/docs/a.md?plain=1">Source</a>' in formatted
@@ -72,19 +72,22 @@ def test_markdown_is_rendered_with_a_link_to_its_source(visit):
 
 
 def test_a_symbolic_link_is_shown_and_not_followed(visit, code):
-    assert "A symbolic link to <code>../../etc/passwd</code>" in visit(RITA).get(f"{HERE}/v1.0/link").text
+    assert "A symbolic link to <code>../../etc/passwd</code>" in visit(RITA).get(f"{BLOB_PAGE}/v1.0/link").text
 
 
 def test_an_image_is_shown_from_its_raw_content(visit):
-    assert '<img class="picture" src="/acme/shop/-/raw/main/logo.png"' in visit(RITA).get(f"{HERE}/main/logo.png").text
+    assert (
+        '<img class="picture" src="/acme/shop/-/raw/main/logo.png"'
+        in visit(RITA).get(f"{BLOB_PAGE}/main/logo.png").text
+    )
 
 
 def test_bidirectional_control_characters_are_marked(visit):
-    assert "bidirectional control characters" in visit(RITA).get(f"{HERE}/main/order.py").text
+    assert "bidirectional control characters" in visit(RITA).get(f"{BLOB_PAGE}/main/order.py").text
 
 
 def test_code_that_highlights_too_slowly_is_shown_plain(visit):
-    text = visit(RITA).get(f"{HERE}/main/long.py").text
+    text = visit(RITA).get(f"{BLOB_PAGE}/main/long.py").text
 
     assert re.search("Only the first [0-9,]+ lines are highlighted|Not highlighted", text)
     assert 'id="L10000"' in text
@@ -109,7 +112,7 @@ def test_blame_reports_a_history_that_is_too_long(visit, code, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "message"),
     [
         ("empty.txt", "This file is empty."),
         ("picture.png", "This file is no text"),
@@ -117,18 +120,18 @@ def test_blame_reports_a_history_that_is_too_long(visit, code, monkeypatch):
         ("lines.txt", "too large to be shown here"),
     ],
 )
-def test_files_that_cannot_be_shown_have_a_message(path, said, visit):
-    response = visit(RITA).get(f"{HERE}/main/{path}")
+def test_files_that_cannot_be_shown_have_a_message(path, message, visit):
+    response = visit(RITA).get(f"{BLOB_PAGE}/main/{path}")
 
-    assert (response.status_code, said in response.text) == (200, True)
+    assert (response.status_code, message in response.text) == (200, True)
 
 
 def test_a_tag_with_a_slash_is_a_revision_too(visit):
-    assert visit(RITA).get(f"{HERE}/v1/rc/app/a.py").status_code == 200
+    assert visit(RITA).get(f"{BLOB_PAGE}/v1/rc/app/a.py").status_code == 200
 
 
 @pytest.mark.parametrize(
-    "place",
+    "path",
     [
         "main/nothing.py",
         "main/app/../app/a.py",
@@ -138,12 +141,12 @@ def test_a_tag_with_a_slash_is_a_revision_too(visit):
         "/".join("x" * 200),
     ],
 )
-def test_unknown_ids_are_not_found(place, visit):
-    assert visit(RITA).get(f"{HERE}/{place}").status_code == 404
+def test_unknown_paths_and_revisions_are_not_found(path, visit):
+    assert visit(RITA).get(f"{BLOB_PAGE}/{path}").status_code == 404
 
 
-def test_folders_have_a_different_page(visit):
-    assert visit(RITA).get(f"{HERE}/main/app").location == "/acme/shop/-/tree/main/app"
+def test_the_address_of_a_folder_redirects_to_its_tree(visit):
+    assert visit(RITA).get(f"{BLOB_PAGE}/main/app").location == "/acme/shop/-/tree/main/app"
 
 
 @pytest.mark.parametrize(
@@ -157,15 +160,15 @@ def test_folders_have_a_different_page(visit):
         (Visibility.PRIVATE, SAM, 404),
     ],
 )
-def test_roles_that_read_code(visibility, person, status, visit, project, group):
+def test_these_roles_read_code(visibility, person, status, visit, project, group):
     project.visibility = group.visibility = visibility
     db.session.commit()
 
-    assert visit(person).get(f"{HERE}/main/app/a.py").status_code == status
+    assert visit(person).get(f"{BLOB_PAGE}/main/app/a.py").status_code == status
 
 
 def test_a_project_without_repository_has_no_code_pages(visit, project):
     project.repository_access_level = DISABLED
     db.session.commit()
 
-    assert visit(MAX).get(f"{HERE}/main/app/a.py").status_code == 403
+    assert visit(MAX).get(f"{BLOB_PAGE}/main/app/a.py").status_code == 403

@@ -1,4 +1,4 @@
-"""First commits that the service makes: READMEs of new projects and branches of empty ones (reference, 4.2)."""
+"""First commits made by the service: READMEs of new projects and branches of empty ones (reference, 4.2)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ NO_DEFAULT = "A default branch (e.g. main) does not yet exist for acme/fresh"
 def test_a_new_project_is_initialized_with_a_readme(as_, git_of, people):
     fields = {"name": "New one", "description": "What it does", "initialize_with_readme": True}
 
-    made = as_(MAX).post("/projects", json=fields)
+    created = as_(MAX).post("/projects", json=fields)
 
-    assert (made.status_code, made.json["default_branch"], made.json["empty_repo"]) == (201, "main", False)
-    number = made.json["id"]
+    assert (created.status_code, created.json["default_branch"], created.json["empty_repo"]) == (201, "main", False)
+    number = created.json["id"]
     client = git_of(people[MAX])
-    client.run("pull", "--quiet", client.url(made.json["path_with_namespace"]), "main")
+    client.run("pull", "--quiet", client.url(created.json["path_with_namespace"]), "main")
     assert (client.folder / "README.md").read_text() == "# New one\n\nWhat it does\n"
     assert client.output("log", "--format=%s %an %ae") == f"Initial commit {people[MAX].name} {people[MAX].email}"
     client.run("fsck", "--strict")
@@ -35,18 +35,20 @@ def test_a_new_project_is_initialized_with_a_readme(as_, git_of, people):
 def test_the_readme_is_on_the_chosen_default_branch(as_):
     fields = {"name": "Fresh", "initialize_with_readme": True, "default_branch": "trunk"}
 
-    made = as_(MAX).post("/projects", json=fields).json
+    created = as_(MAX).post("/projects", json=fields).json
 
-    branches = as_(MAX).get(f"/projects/{made['id']}/repository/branches").json
+    branches = as_(MAX).get(f"/projects/{created['id']}/repository/branches").json
     assert [(one["name"], one["default"], one["protected"]) for one in branches] == [("trunk", True, True)]
 
 
 @pytest.mark.parametrize("branch", ["a..b", "../../x", "a\nb", "f" * 40])
 def test_an_invalid_default_branch_name_is_refused(branch, as_, as_maintainer, project):
-    made = as_(MAX).post("/projects", json={"name": "Fresh", "initialize_with_readme": True, "default_branch": branch})
+    created = as_(MAX).post(
+        "/projects", json={"name": "Fresh", "initialize_with_readme": True, "default_branch": branch}
+    )
     changed = as_maintainer.put(f"/projects/{project.id}", json={"default_branch": branch})
 
-    assert (made.status_code, made.json) == (400, {"message": {"default_branch": ["is invalid"]}})
+    assert (created.status_code, created.json) == (400, {"message": {"default_branch": ["is invalid"]}})
     assert changed.status_code == 400
     assert f"branch '{branch}' does not exist" in changed.json["message"]["base"][0]
 
@@ -54,27 +56,27 @@ def test_an_invalid_default_branch_name_is_refused(branch, as_, as_maintainer, p
 def test_an_administrator_initializes_the_project_of_a_user(as_, people):
     fields = {"name": "Fresh", "initialize_with_readme": True}
 
-    made = as_(ADA).post(f"/projects/user/{people[DEV].id}", json=fields).json
+    created = as_(ADA).post(f"/projects/user/{people[DEV].id}", json=fields).json
 
-    [commit] = as_(DEV).get(f"/projects/{made['id']}/repository/commits").json
+    [commit] = as_(DEV).get(f"/projects/{created['id']}/repository/commits").json
     assert commit["author_email"] == people[DEV].email
 
 
-def test_without_the_right_to_push_first_the_project_stays_empty(as_, visit, group, people):
+def test_a_project_stays_empty_if_its_creator_may_not_push_the_first_commit(as_, visit, group, people):
     add_member(group, people[DEV], Role.DEVELOPER)
     fields = {"name": "fresh", "namespace_id": group.id}
 
-    made = as_(DEV).post("/projects", json=fields | {"initialize_with_readme": True})
+    created = as_(DEV).post("/projects", json=fields | {"initialize_with_readme": True})
     visitor = visit(DEV)
     sent = visitor.send(
         "/projects/new", **fields | {"name": "fresh2"}, initialize_with_readme="y", visibility="private"
     )
 
-    assert (made.status_code, made.json["default_branch"]) == (201, None)
+    assert (created.status_code, created.json["default_branch"]) == (201, None)
     assert sent.location == "/acme/fresh2"
     page = visitor.get("/acme/fresh2").text
     assert "The project was created without a README. A default branch (e.g. main) does not yet exist" in page
-    branches = f"/projects/{made.json['id']}/repository/branches"
+    branches = f"/projects/{created.json['id']}/repository/branches"
     refused = as_(DEV).post(branches, json={"branch": "topic", "ref": "main"})
     assert (refused.status_code, refused.json["message"].splitlines()[0]) == (400, NO_DEFAULT)
 
@@ -92,9 +94,9 @@ def test_the_form_of_a_new_project_offers_a_readme(visit, people):
 def test_a_branch_of_an_empty_project_starts_with_a_readme(ref, as_maintainer, project):
     code = f"/projects/{project.id}/repository"
 
-    made = as_maintainer.post(f"{code}/branches", json={"branch": "topic/x", "ref": ref})
+    created = as_maintainer.post(f"{code}/branches", json={"branch": "topic/x", "ref": ref})
 
-    assert (made.status_code, made.json["commit"]["title"]) == (201, "Add README.md")
+    assert (created.status_code, created.json["commit"]["title"]) == (201, "Add README.md")
     branches = as_maintainer.get(f"{code}/branches").json
     assert [(one["name"], one["default"]) for one in branches] == [("main", True), ("topic/x", False)]
     assert as_maintainer.get(f"{code}/files/README.md?ref=topic/x").json["size"] == 0

@@ -1,4 +1,4 @@
-"""Objects and requests that are larger than anything people make."""
+"""Objects and requests above the size limits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from project_service.domain.repositories.reading.repository import code_of
 from project_service.domain.repositories.refs import ZERO, RefChange
 from tests.support.sample_data import MAX, RITA
 
-SHOP, HERE = "acme/shop", "/acme/shop"
+SHOP, PROJECT_PAGE = "acme/shop", "/acme/shop"
 LONG = "x" * (4 << 20)
 UPLOAD = {"Content-Type": "application/x-git-upload-pack-request"}
 
@@ -43,7 +43,7 @@ def test_long_messages_are_truncated_in_every_response(client, as_maintainer, pr
     assert (tag["commit"]["id"], tag["created_at"]) == (commit["id"], commit["created_at"])
     assert event["push_data"]["commit_title"] == "x" * 67 + "..."
     for page in ("", "/-/commits", "/-/tags", "/-/commit/v1", "/-/branches"):
-        assert visit(RITA).get(f"{HERE}{page}").status_code == 200
+        assert visit(RITA).get(f"{PROJECT_PAGE}{page}").status_code == 200
 
 
 def test_reading_the_title_of_a_push_needs_constant_memory(client, project):
@@ -79,7 +79,7 @@ def test_blame_does_not_repeat_long_messages_per_line(client, as_maintainer, pro
 
     monkeypatch.setattr(blame, "MAX_GROUPS", 0)
     assert as_maintainer.get(address).status_code == 503
-    assert visit(RITA).get(f"{HERE}/-/blame/main/file").status_code == 200
+    assert visit(RITA).get(f"{PROJECT_PAGE}/-/blame/main/file").status_code == 200
 
 
 def test_a_folder_with_too_many_entries_is_truncated_with_a_message(client, as_maintainer, project, visit, monkeypatch):
@@ -91,14 +91,14 @@ def test_a_folder_with_too_many_entries_is_truncated_with_a_message(client, as_m
         == as_maintainer.get(f"{code}/tree?recursive=1").status_code
         == 503
     )
-    assert "too large" in visit(RITA).get(HERE).text
-    assert visit(RITA).get(f"{HERE}/-/tree/main").status_code == 503
-    assert visit(RITA).get(f"{HERE}/-/blob/main/file").status_code == 200
+    assert "too large" in visit(RITA).get(PROJECT_PAGE).text
+    assert visit(RITA).get(f"{PROJECT_PAGE}/-/tree/main").status_code == 503
+    assert visit(RITA).get(f"{PROJECT_PAGE}/-/blob/main/file").status_code == 200
 
 
-@pytest.mark.parametrize("begun", ["", r":100644 100644 a b M\0"])
-def test_a_diff_that_git_did_not_finish_has_no_patches(begun, client, project, monkeypatch, tmp_path):
-    (tmp_path / "git").write_text(f"#!/bin/sh\nprintf '{begun}'\nkill -9 $$\n")
+@pytest.mark.parametrize("partial_output", ["", r":100644 100644 a b M\0"])
+def test_a_diff_that_git_did_not_finish_has_no_patches(partial_output, client, project, monkeypatch, tmp_path):
+    (tmp_path / "git").write_text(f"#!/bin/sh\nprintf '{partial_output}'\nkill -9 $$\n")
     (tmp_path / "git").chmod(0o755)
     file = diffs.FileDiff("file", "file", 0, 0, "", "", "M", (b"file",))
     with code_of(project) as code:

@@ -1,4 +1,4 @@
-"""Pages do not walk the whole history of a repository."""
+"""Pages do not read the complete history of a repository."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROUNDS = 7
 PAGES = ("", "/-/commits", "/-/branches", "/-/tags", "/-/commit/main", "/-/compare/main~5...main", "/-/tree/main/src")
 
 
-def keep_history(project, folder, count):
+def store_history(project, folder, count):
     """Give a project a repository with a number of commits."""
     folder.mkdir()
     subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", "."], cwd=folder, check=True)
@@ -37,22 +37,22 @@ def keep_history(project, folder, count):
 
 
 def shortest_seconds(visitor, addresses):
-    """The shortest time of each page after a first reading; they take turns: a busy machine delays all alike."""
+    """The shortest time of each page after a warm-up. Pages take turns, so that a busy machine delays all equally."""
     for address in addresses:
         assert visitor.get(address).status_code == 200
     found = {address: [] for address in addresses}
     for address in addresses * ROUNDS:
-        began = time.perf_counter()
+        start = time.perf_counter()
         visitor.get(address)
-        found[address].append(time.perf_counter() - began)
+        found[address].append(time.perf_counter() - start)
     return [min(found[address]) for address in addresses]
 
 
 @pytest.mark.parametrize("count", [10_000, pytest.param(100_000, marks=pytest.mark.nightly)])
 def test_a_page_of_a_long_history_takes_constant_time(count, visit, project, group, tmp_path):
     long = make_project("long", group)
-    keep_history(project, tmp_path / "short", 1000)
-    keep_history(long, tmp_path / "long", count)
+    store_history(project, tmp_path / "short", 1000)
+    store_history(long, tmp_path / "long", count)
     visitor = visit(ADA)
 
     ratios = {}

@@ -1,4 +1,4 @@
-"""Periodic jobs on repositories: bundles become packs, many packs become few, what no row names goes."""
+"""Periodic jobs on repositories: conversion of bundles, merging of packs, removal of unused objects."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def live_packs(project):
         return db.session.scalars(select(RepositoryPack).where(*live)).all()
 
 
-def repository_now(project):
+def current_repository(project):
     with unit_of_work(write=False):
         return models.repository_of(project)
 
@@ -47,8 +47,8 @@ def pushed(git_of, people, project):
 
 
 def test_bundles_are_converted_one_by_one(project, tmp_path):
-    kept = keep_bundle(project, make_bundle(tmp_path / "bundle", "v1"))
-    name = kept.storage_name
+    bundle = keep_bundle(project, make_bundle(tmp_path / "bundle", "v1"))
+    name = bundle.storage_name
 
     for _ in range(2):
         maintenance.convert_bundles()
@@ -109,12 +109,12 @@ def test_packs_are_merged_with_unreachable_objects(pushed, project, people, git_
     lost = pushed.output("rev-parse", "main")
     pushed.push(SHOP, "main:topic")
     pushed.push(SHOP, ":topic")
-    size = repository_now(project).size
+    size = current_repository(project).size
 
     maintenance.combine_packs()
 
     [pack] = live_packs(project)
-    assert repository_now(project).size == pack.size < size
+    assert current_repository(project).size == pack.size < size
     with unit_of_work(write=False), repository_folder(project) as folder:
         assert git.git("cat-file", "-t", lost, folder=folder) == b"commit\n"
         assert git.run("fsck", "--strict", folder=folder).returncode == 0
@@ -124,7 +124,7 @@ def test_packs_are_merged_with_unreachable_objects(pushed, project, people, git_
 
 
 def test_replaced_packs_and_orphaned_objects_are_removed_after_a_day(pushed, project):
-    maintenance.combine_packs_of(repository_now(project).id)
+    maintenance.combine_packs_of(current_repository(project).id)
     orphan = f"{packs.folder_of_packs(project.id)}/pack-{'0' * 40}.pack"
     fresh = f"{packs.folder_of_packs(project.id)}/pack-{'1' * 40}.pack"
     for name in (orphan, fresh):

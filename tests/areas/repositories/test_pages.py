@@ -29,7 +29,7 @@ from tests.support.sample_data import MAX
         ("tags", "Release 1.1"),
     ],
 )
-def test_pages_show_these_texts(address, expected, visit, code, project):
+def test_pages_show_the_content_of_the_repository(address, expected, visit, code, project):
 
     assert expected in visit(MAX).get(f"/{project.full_path}/-/{address}").text
 

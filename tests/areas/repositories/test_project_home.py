@@ -81,12 +81,12 @@ def test_callers_who_cannot_read_code_see_none(visit, code):
 
 
 @pytest.mark.parametrize("address", [HOME, f"{HOME}/-/tree"])
-@pytest.mark.parametrize(("person", "offered"), [(DEV, True), (RITA, False)])
-def test_commands_are_shown_to_users_who_may_push(address, person, offered, visit, project):
+@pytest.mark.parametrize(("person", "shown"), [(DEV, True), (RITA, False)])
+def test_commands_are_shown_to_users_who_may_push(address, person, shown, visit, project):
     text = visit(person).get(address).text
 
     assert "The repository is empty." in text
-    assert ("git push" in text) is offered
+    assert ("git push" in text) is shown
 
 
 @pytest.mark.parametrize("number", range(3), ids=["new repository", "existing folder", "existing repository"])
@@ -105,9 +105,11 @@ def test_the_commands_for_an_empty_repository_work_as_printed(
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), **AUTHOR, "GIT_CONFIG_COUNT": "1"}
     environment |= {"GIT_CONFIG_KEY_0": f"url.{server}.insteadOf", "GIT_CONFIG_VALUE_0": "http://localhost/"}
 
-    done = subprocess.run(["/bin/sh", "-ec", commands], cwd=tmp_path, env=environment, capture_output=True, check=False)
+    result = subprocess.run(
+        ["/bin/sh", "-ec", commands], cwd=tmp_path, env=environment, capture_output=True, check=False
+    )
 
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
     assert "http://localhost/acme/shop.git" in commands
     shown = visit(MAX).get(HOME).text
     assert ">1 commit</a>" in shown

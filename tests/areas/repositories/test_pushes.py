@@ -69,7 +69,7 @@ def test_a_developer_may_push_branches_but_not_the_protected_one(maintainer, git
     assert set(refs_of(project)) == {"refs/heads/main", "refs/heads/topic"}
 
 
-def test_protected_tags_are_created_only_by_the_level_and_never_changed(
+def test_protected_tags_are_created_by_allowed_roles_and_cannot_be_changed(
     maintainer, git_of, people, as_maintainer, project
 ):
     as_maintainer.post(f"/projects/{project.id}/protected_tags", json={"name": "v*", "create_access_level": 40})
@@ -171,14 +171,14 @@ def test_other_ref_names_are_refused_or_hidden(maintainer, project):
 
 
 def test_a_push_continues_a_bundle_and_survives_a_deleted_cache(git_of, people, project, tmp_path):
-    kept = keep_bundle(project, make_bundle(tmp_path / "bundle", "v1"))
+    bundle = keep_bundle(project, make_bundle(tmp_path / "bundle", "v1"))
     client = git_of(people[MAX])
     client.run("pull", "--quiet", client.url(SHOP), "main")
     client.commit("Second", more="x\n")
 
     client.push(SHOP, "main")
 
-    assert not storage().exists(kept.storage_name)
+    assert not storage().exists(bundle.storage_name)
     again = git_of(people[RITA])
     for _ in range(2):
         again.run("-C", str(again.folder), "fetch", "--quiet", again.url(SHOP), "main")
@@ -186,7 +186,7 @@ def test_a_push_continues_a_bundle_and_survives_a_deleted_cache(git_of, people, 
     assert set(refs_of(project)) == {"refs/heads/main", "refs/tags/v1"}
 
 
-def test_a_former_path_finds_the_project(maintainer, as_maintainer, project):
+def test_a_push_to_a_former_path_reaches_the_project(maintainer, as_maintainer, project):
     as_maintainer.put(f"/projects/{project.id}", json={"path": "store"})
     maintainer.commit("Second")
 

@@ -16,11 +16,11 @@ def tags(code):
 
 @pytest.mark.both_databases
 def test_tags_are_created_fetched_by_git_and_deleted(as_, tags, project, git_of, people):
-    made = as_(DEV).post(tags, json={"tag_name": "v9", "ref": FIRST, "message": "Release 9"})
+    created = as_(DEV).post(tags, json={"tag_name": "v9", "ref": FIRST, "message": "Release 9"})
     light = as_(DEV).post(tags, json={"tag_name": "light", "ref": "main"})
 
-    assert (made.status_code, made.json["message"], made.json["protected"]) == (201, "Release 9", False)
-    assert made.json["target"] != made.json["commit"]["id"]
+    assert (created.status_code, created.json["message"], created.json["protected"]) == (201, "Release 9", False)
+    assert created.json["target"] != created.json["commit"]["id"]
     assert (light.json["message"], light.json["target"]) == (None, light.json["commit"]["id"])
     client = git_of(people[RITA])
     client.run("fetch", "--quiet", client.url("acme/shop"), "v9:refs/tags/v9")
@@ -36,7 +36,7 @@ def test_tags_are_created_fetched_by_git_and_deleted(as_, tags, project, git_of,
 
 
 @pytest.mark.parametrize(
-    ("sent", "text"),
+    ("fields", "text"),
     [
         ({"tag_name": FIRST, "ref": "main"}, f"Tag {FIRST} already exists"),
         ({"tag_name": "a..b", "ref": "main"}, "Tag name invalid"),
@@ -45,13 +45,13 @@ def test_tags_are_created_fetched_by_git_and_deleted(as_, tags, project, git_of,
         ({"tag_name": f"{FIRST}/below", "ref": "main"}, f"Tag {FIRST}/below already exists"),
     ],
 )
-def test_invalid_tags_are_refused(as_, tags, sent, text):
-    response = as_(DEV).post(tags, json=sent)
+def test_invalid_tags_are_refused(as_, tags, fields, text):
+    response = as_(DEV).post(tags, json=fields)
 
     assert (response.status_code, response.json) == (400, {"message": text})
 
 
-def test_protected_tags_need_the_level_to_create_and_a_maintainer_to_delete(as_, as_maintainer, tags, project):
+def test_protected_tags_are_created_by_allowed_roles_and_deleted_by_maintainers(as_, as_maintainer, tags, project):
     as_maintainer.post(f"/projects/{project.id}/protected_tags", json={"name": "v*", "create_access_level": 40})
     wanted = {"tag_name": "v9", "ref": "main"}
 
@@ -68,11 +68,11 @@ def test_protected_tags_need_the_level_to_create_and_a_maintainer_to_delete(as_,
 
 def test_branches_except_the_default_one_are_created_and_deleted(as_, as_maintainer, code):
     branches = f"{code}/branches"
-    made = as_(DEV).post(branches, json={"branch": "topic", "ref": FIRST})
+    created = as_(DEV).post(branches, json={"branch": "topic", "ref": FIRST})
     again = as_(DEV).post(branches, json={"branch": "topic", "ref": FIRST})
     below = as_(DEV).post(branches, json={"branch": "topic/below", "ref": FIRST})
 
-    assert (made.status_code, made.json["name"]) == (201, "topic")
+    assert (created.status_code, created.json["name"]) == (201, "topic")
     assert again.json == {"message": "Branch already exists"}
     assert "conflicts with existing branch hierarchy" in below.json["message"]
     assert as_(DEV).delete(f"{branches}/topic").status_code == 204
@@ -97,7 +97,7 @@ def test_merged_branches_are_deleted_except_protected_ones(as_, as_maintainer, c
     assert (event["author_username"], event["push_data"]["action"]) == (DEV, "removed")
 
 
-def test_merged_branches_stay_if_the_user_may_no_longer_push(as_, as_maintainer, code, project, run_jobs):
+def test_merged_branches_are_not_deleted_if_the_user_may_no_longer_push(as_, as_maintainer, code, project, run_jobs):
     as_(DEV).delete(f"{code}/merged_branches")
     assert as_(OLIVE).post(f"/projects/{project.id}/archive").status_code == 201
     run_jobs()

@@ -47,7 +47,7 @@ def test_branches_are_created_and_deleted(visit, code):
 
 
 @pytest.mark.parametrize(
-    ("page", "fields", "said"),
+    ("page", "fields", "message"),
     [
         ("tags", {"name": "v1.0", "ref": "main"}, "Tag v1.0 already exists"),
         ("tags", {"name": "a b", "ref": "main"}, "Tag name invalid"),
@@ -57,21 +57,21 @@ def test_branches_are_created_and_deleted(visit, code):
         ("branches", {"name": "main/x", "ref": "main"}, "conflicts with existing branch hierarchy"),
     ],
 )
-def test_an_invalid_name_shows_an_error_and_stays_in_the_form(page, fields, said, visit, code):
+def test_an_invalid_name_shows_an_error_and_stays_in_the_form(page, fields, message, visit, code):
     response = visit(DEV).send(f"/acme/shop/-/{page}/new", **fields)
 
     shown = html.unescape(response.text)
-    assert (response.status_code, said in shown) == (422, True)
+    assert (response.status_code, message in shown) == (422, True)
     assert f'value="{fields["name"]}"' in shown
 
 
 def test_protected_tags_have_a_badge_and_only_maintainers_delete_them(visit, code, protected_tag):
-    refused = visit(DEV).send(f"{TAGS}/new", name="v2", ref="main")
-    kept = visit(DEV).send(f"{TAGS}/v1.0/delete")
+    refused_creation = visit(DEV).send(f"{TAGS}/new", name="v2", ref="main")
+    refused_deletion = visit(DEV).send(f"{TAGS}/v1.0/delete")
     text = visit(DEV).get(TAGS).text
 
-    assert "You are not allowed to create this tag as it is protected." in refused.text
-    assert (refused.status_code, kept.status_code) == (422, 403)
+    assert "You are not allowed to create this tag as it is protected." in refused_creation.text
+    assert (refused_creation.status_code, refused_deletion.status_code) == (422, 403)
     assert '<span class="badge">protected</span>' in text
     assert "/delete" not in text
     assert "/delete" in visit(MAX).get(TAGS).text

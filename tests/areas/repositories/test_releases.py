@@ -17,10 +17,10 @@ def releases(code, project):
 
 @pytest.mark.both_databases
 def test_a_release_is_created_shown_updated_and_deleted(as_, releases, code, project):
-    made = as_(DEV).post(releases, json=NOTES)
+    created = as_(DEV).post(releases, json=NOTES)
 
-    shown = made.json
-    assert (made.status_code, shown["tag_name"], shown["name"], shown["description"]) == (
+    shown = created.json
+    assert (created.status_code, shown["tag_name"], shown["name"], shown["description"]) == (
         201, FIRST, "One", NOTES["description"],
     )  # fmt: skip
     assert (shown["author"]["username"], shown["upcoming_release"], shown["evidences"]) == (DEV, False, [])
@@ -44,11 +44,11 @@ def test_a_release_is_created_shown_updated_and_deleted(as_, releases, code, pro
 
 
 def test_a_release_creates_its_tag(as_, releases, code):
-    made = as_(DEV).post(releases, json={"tag_name": "v9", "ref": "main", "tag_message": "Nine"})
+    created = as_(DEV).post(releases, json={"tag_name": "v9", "ref": "main", "tag_message": "Nine"})
 
-    assert (made.status_code, made.json["name"]) == (201, "v9")
+    assert (created.status_code, created.json["name"]) == (201, "v9")
     tag = as_(DEV).get(f"{code}/tags/v9").json
-    assert (tag["message"], tag["commit"]) == ("Nine", made.json["commit"])
+    assert (tag["message"], tag["commit"]) == ("Nine", created.json["commit"])
 
 
 @pytest.mark.parametrize(
@@ -105,18 +105,18 @@ def test_release_links_are_created_updated_and_deleted(as_, releases):
     as_(DEV).post(releases, json=NOTES | {"assets": {"links": [link]}})
     links = f"{releases}/{FIRST}/assets/links"
 
-    made = as_(DEV).post(links, json={"name": "docs", "url": "https://docs.example/"})
+    created = as_(DEV).post(links, json={"name": "docs", "url": "https://docs.example/"})
 
-    assert made.status_code == 201
-    assert made.json == {
-        "id": made.json["id"],
+    assert created.status_code == 201
+    assert created.json == {
+        "id": created.json["id"],
         "name": "docs",
         "url": "https://docs.example/",
         "direct_asset_url": "https://docs.example/",
         "link_type": "other",
     }
     assert [row["name"] for row in as_(RITA).get(links).json] == ["docs", "binary"]
-    one = f"{links}/{made.json['id']}"
+    one = f"{links}/{created.json['id']}"
     assert as_(DEV).put(one, json={"name": "manual", "link_type": "runbook"}).json["link_type"] == "runbook"
     assert as_(DEV).put(one, json={"url": link["url"]}).json == {"message": {"url": ["has already been taken"]}}
     assert as_(RITA).get(f"{releases}/{FIRST}").json["assets"]["links"][0]["name"] == "manual"
@@ -138,9 +138,9 @@ def test_releases_are_ordered_by_release_time(as_, releases):
 
 
 def test_null_milestones_mean_no_milestones(as_, releases):
-    made = as_(DEV).post(releases, json=NOTES | {"milestones": None})
+    created = as_(DEV).post(releases, json=NOTES | {"milestones": None})
 
-    assert (made.status_code, made.json.get("milestones", [])) == (201, [])
+    assert (created.status_code, created.json.get("milestones", [])) == (201, [])
 
 
 def test_a_deleted_tag_removes_its_release(as_, releases, code, git_of, people, project):
@@ -153,13 +153,13 @@ def test_a_deleted_tag_removes_its_release(as_, releases, code, git_of, people, 
     assert as_(DEV).get(releases).json == []
 
 
-def test_a_release_has_milestones(as_, as_maintainer, releases, project):
+def test_milestones_of_a_release_are_set_and_cleared(as_, as_maintainer, releases, project):
     as_maintainer.post(f"/projects/{project.id}/milestones", json={"title": "m1"})
 
-    made = as_(DEV).post(releases, json=NOTES | {"milestones": ["m1"]})
+    created = as_(DEV).post(releases, json=NOTES | {"milestones": ["m1"]})
     cleared = as_(DEV).put(f"{releases}/{FIRST}", json={"milestones": []})
 
-    assert [row["title"] for row in made.json["milestones"]] == ["m1"]
+    assert [row["title"] for row in created.json["milestones"]] == ["m1"]
     assert cleared.json["milestones"] == []
 
 
@@ -168,38 +168,40 @@ def developer(visit, code):
     return visit(DEV)
 
 
-SHOP = "/acme/shop/-"
+PROJECT_PAGES = "/acme/shop/-"
 
 
 def test_a_release_is_created_updated_and_deleted_on_pages(developer, as_, releases):
-    created = developer.send(f"{SHOP}/releases/new", tag="v3", ref="main", name="Three", description="* <b>new</b>")
+    created = developer.send(
+        f"{PROJECT_PAGES}/releases/new", tag="v3", ref="main", name="Three", description="* <b>new</b>"
+    )
     page = developer.get(created.location).text
 
-    assert created.location == f"{SHOP}/releases/v3"
+    assert created.location == f"{PROJECT_PAGES}/releases/v3"
     assert '<h2 id="release-title">Three</h2>' in page
     assert "<b>new" not in page
-    assert f"{SHOP}/archive/v3/shop-v3.zip" in page
-    edited = developer.send(f"{SHOP}/releases/v3/edit", name="", description="Better")
+    assert f"{PROJECT_PAGES}/archive/v3/shop-v3.zip" in page
+    edited = developer.send(f"{PROJECT_PAGES}/releases/v3/edit", name="", description="Better")
     assert (edited.location, as_(DEV).get(f"{releases}/v3").json["description"]) == (created.location, "Better")
-    assert "Better" in developer.get(f"{SHOP}/releases").text
-    assert "The tag v3 stays" in developer.get(f"{SHOP}/releases/v3/delete").text
-    assert developer.send(f"{SHOP}/releases/v3/delete").location == f"{SHOP}/releases"
-    assert "This tag has no release" in developer.get(f"{SHOP}/tags/v3").text
+    assert "Better" in developer.get(f"{PROJECT_PAGES}/releases").text
+    assert "The tag v3 stays" in developer.get(f"{PROJECT_PAGES}/releases/v3/delete").text
+    assert developer.send(f"{PROJECT_PAGES}/releases/v3/delete").location == f"{PROJECT_PAGES}/releases"
+    assert "This tag has no release" in developer.get(f"{PROJECT_PAGES}/tags/v3").text
 
 
 def test_a_new_tag_may_have_release_notes(developer, as_, releases):
-    developer.send(f"{SHOP}/tags/new", name="v4", ref="main", notes="Noted")
+    developer.send(f"{PROJECT_PAGES}/tags/new", name="v4", ref="main", notes="Noted")
 
     assert as_(DEV).get(f"{releases}/v4").json["description"] == "Noted"
-    assert f'href="{SHOP}/tags/v4"><strong>v4</strong></a> <span class="badge">release</span>' in (
-        developer.get(f"{SHOP}/tags").text
+    assert f'href="{PROJECT_PAGES}/tags/v4"><strong>v4</strong></a> <span class="badge">release</span>' in (
+        developer.get(f"{PROJECT_PAGES}/tags").text
     )
 
 
 def test_a_refused_release_shows_the_errors(developer, as_, releases):
     as_(DEV).post(releases, json=NOTES)
 
-    response = developer.send(f"{SHOP}/releases/new", tag=FIRST, ref="main", description="Kept text")
+    response = developer.send(f"{PROJECT_PAGES}/releases/new", tag=FIRST, ref="main", description="Kept text")
 
     assert response.status_code == 422
     assert "Release already exists" in response.text
@@ -210,7 +212,7 @@ def test_links_with_other_schemes_are_shown_as_text(visit, as_, releases):
     links = [{"name": "mirror", "url": "ftp://files.example/a"}, {"name": "page", "url": "https://docs.example/"}]
     as_(DEV).post(releases, json=NOTES | {"assets": {"links": links}})
 
-    page = visit(RITA).get(f"{SHOP}/releases/{FIRST}").text
+    page = visit(RITA).get(f"{PROJECT_PAGES}/releases/{FIRST}").text
 
     assert 'href="https://docs.example/"' in page
     assert 'href="ftp:' not in page

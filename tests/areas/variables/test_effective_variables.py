@@ -1,4 +1,4 @@
-"""What a job gets: precedence, sources, expansion, endpoint (group and instance variables reference, 4 and 5)."""
+"""Variables of a job: precedence, sources, expansion, endpoint (group and instance variables reference, 4 and 5)."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ def values(response):
     return {row["key"]: row["value"] for row in response.json}
 
 
-def test_levels_and_scopes_have_this_precedence(nested, as_admin):
+def test_variables_override_each_other_by_level_and_then_by_scope(nested, as_admin):
     project, paths = nested
-    places = [(INSTANCE, "*"), *itertools.product(paths[1:], SCOPES)]
+    levels = [(INSTANCE, "*"), *itertools.product(paths[1:], SCOPES)]
 
-    for number, (path, scope) in enumerate(places):
-        made = as_admin.post(path, json={"key": "A", "value": str(number), "environment_scope": scope})
-        assert made.status_code == 201
+    for number, (path, scope) in enumerate(levels):
+        response = as_admin.post(path, json={"key": "A", "value": str(number), "environment_scope": scope})
+        assert response.status_code == 201
         row = effective(as_admin, project).json[0]
         assert (row["value"], row["environment_scope"]) == (str(number), scope)
 
     assert row == {
         "key": "A",
-        "value": str(len(places) - 1),
+        "value": str(len(levels) - 1),
         "variable_type": "env_var",
         "protected": False,
         "masked": False,
@@ -97,16 +97,16 @@ def test_protected_variables_apply_to_protected_refs_only(nested, as_admin):
 def test_a_moved_project_inherits_from_its_new_groups_but_not_from_shares(nested, as_admin):
     project, paths = nested
     as_admin.post(paths[2], json={"key": "A", "value": "old"})
-    elsewhere, invited = make_group(), make_group()
-    for group in (elsewhere, invited):
+    new_group, invited = make_group(), make_group()
+    for group in (new_group, invited):
         as_admin.post(f"/groups/{group.id}/variables", json={"key": "B", "value": group.path})
     share(project, invited, Role.MAINTAINER)
     assert values(effective(as_admin, project)) == {"A": "old"}
 
     with unit_of_work():
-        db.session.get_one(Project, project.id).namespace_id = elsewhere.id
+        db.session.get_one(Project, project.id).namespace_id = new_group.id
 
-    assert values(effective(as_admin, project)) == {"B": elsewhere.path}
+    assert values(effective(as_admin, project)) == {"B": new_group.path}
 
 
 def test_hidden_values_and_values_that_contain_them_are_not_shown(project, as_maintainer):

@@ -19,34 +19,36 @@ from project_service.areas.variables.effective import EffectiveVariable
 from project_service.areas.variables.formats import TEXT_FORMATS, refusal, render
 
 READ_ENVIRONMENT = "import os, json; print(json.dumps({k: v for k, v in os.environ.items() if k[:2] == 'V_'}))"
-SOURCED = {"shell": 'eval "$(cat "$1")"', "dotenv": 'set -a; . "$1"; set +a'}
-# what quoting is about, and anything else that can be a value
-AWKWARD = st.text(st.sampled_from("'\"\\$`!#= \t\n\r\u00e9\u2028\U0001f600;&|()<>*?[]{}~%^aZ0-"), max_size=12)
-VALUES = AWKWARD | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
+READ_COMMANDS = {"shell": 'eval "$(cat "$1")"', "dotenv": 'set -a; . "$1"; set +a'}
+# characters that need quoting, and any other text
+SPECIAL_CHARACTERS = st.text(
+    st.sampled_from("'\"\\$`!#= \t\n\r\u00e9\u2028\U0001f600;&|()<>*?[]{}~%^aZ0-"), max_size=12
+)
+VALUES = SPECIAL_CHARACTERS | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
 settings.register_profile("formats", max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def variable(key, value, **fields):
     defaults = {"variable_type": "env_var", "protected": False, "masked": False, "hidden": False, "raw": False}
-    place = {"environment_scope": "*", "source": "project", "source_path": "a/b"}
-    return EffectiveVariable(key=key, value=value, **defaults | place | fields)
+    source = {"environment_scope": "*", "source": "project", "source_path": "a/b"}
+    return EffectiveVariable(key=key, value=value, **defaults | source | fields)
 
 
 def variables(values):
     return [variable(f"V_{number}", value) for number, value in enumerate(values)]
 
 
-def carried(found, form):
-    """The variables that a format can carry, and the rest as the comments they become."""
-    comments = [f"# {one.key}: {refusal(one, form)}" for one in found if refusal(one, form) is not None]
+def representable(found, form):
+    """The values of the variables that a format can represent; checks that all others became comments."""
+    comments = [f"# {item.key}: {refusal(item, form)}" for item in found if refusal(item, form) is not None]
     lines = render(found, form).split("\n")
     assert all(comment in lines for comment in comments)
-    return {one.key: one.value for one in found if refusal(one, form) is None}
+    return {item.key: item.value for item in found if refusal(item, form) is None}
 
 
 @pytest.mark.parametrize("shell", ["bash", "dash"])
 @pytest.mark.parametrize("form", ["shell", "dotenv"])
-def test_shells_read_every_value_back(shell, form, tmp_path):
+def test_shells_read_every_rendered_value(shell, form, tmp_path):
     if which(shell) is None:
         pytest.skip(f"there is no {shell}")
     file = tmp_path / "variables"
@@ -56,35 +58,35 @@ def test_shells_read_every_value_back(shell, form, tmp_path):
     def check(values):
         found = variables(values)
         file.write_bytes(render(found, form).encode())
-        script = f'{SOURCED[form]}; exec "{sys.executable}" -S -c "$2"'
+        script = f'{READ_COMMANDS[form]}; exec "{sys.executable}" -S -c "$2"'
         read = subprocess.run([shell, "-c", script, "-", file, READ_ENVIRONMENT], capture_output=True, check=True)
-        assert carried(found, form).items() <= {one.key: one.value for one in found}.items()
+        assert representable(found, form).items() <= {item.key: item.value for item in found}.items()
         # a command substitution drops NUL only; line feeds inside quotes stay
-        assert json.loads(read.stdout) == {one.key: one.value for one in found}
+        assert json.loads(read.stdout) == {item.key: item.value for item in found}
 
     check()
 
 
 @settings(settings.get_profile("formats"))
 @given(st.lists(VALUES, max_size=40))
-def test_our_reader_reads_every_value_back(values):
+def test_rendered_values_are_parsed_back(values):
     found = variables(values)
-    expected = [(one.key, one.value) for one in found]
+    expected = [(item.key, item.value) for item in found]
 
     for form in ("dotenv", "shell", "systemd"):
-        kept = [pair for pair, one in zip(expected, found, strict=True) if refusal(one, form) is None]
-        assert [(entry.key, entry.value) for entry in parse(render(found, form).encode())] == kept
+        representable_values = [pair for pair, item in zip(expected, found, strict=True) if refusal(item, form) is None]
+        assert [(entry.key, entry.value) for entry in parse(render(found, form).encode())] == representable_values
 
 
 @settings(settings.get_profile("formats"))
 @given(st.lists(VALUES, min_size=5, max_size=40))
-def test_docker_lines_are_read_back_by_the_rules_of_docker(values):
+def test_rendered_docker_lines_follow_the_rules_of_docker(values):
     found = variables(values)
 
     lines = [line.removesuffix("\r") for line in render(found, "docker").split("\n")]
 
     read = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
-    assert read == carried(found, "docker")
+    assert read == representable(found, "docker")
 
 
 def test_the_docker_client_reads_the_same_values(tmp_path, monkeypatch):
@@ -125,13 +127,13 @@ def test_the_docker_client_reads_the_same_values(tmp_path, monkeypatch):
             "PATH": "/usr/bin",
         }
         command = [which("docker"), "create", "--pull", "never", "--env-file", str(file), "image"]
-        ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=False)
+        result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=False)
     finally:
         daemon.shutdown()
         daemon.server_close()
 
-    assert ran.returncode == 0, ran.stderr
-    assert dict(line.split("=", 1) for line in sent["Env"]) == carried(found, "docker")
+    assert result.returncode == 0, result.stderr
+    assert dict(line.split("=", 1) for line in sent["Env"]) == representable(found, "docker")
 
 
 SYSTEMD_READER = "/usr/lib/systemd/user-environment-generators/30-systemd-environment-d-generator"
@@ -140,8 +142,8 @@ SYSTEMD_READER = "/usr/lib/systemd/user-environment-generators/30-systemd-enviro
 def test_systemd_reads_the_same_values(tmp_path):
     if which(SYSTEMD_READER) is None:
         pytest.skip("there is no systemd")
-    texts = ["a b", " x ", "it's", 'say "hi"', "a\\b", "a\\\\b'", "end\\", "\u00e9\U0001f600", "#a;b"]
-    found = variables(texts)
+    values = ["a b", " x ", "it's", 'say "hi"', "a\\b", "a\\\\b'", "end\\", "\u00e9\U0001f600", "#a;b"]
+    found = variables(values)
     (tmp_path / "environment.d").mkdir()
     (tmp_path / "environment.d" / "1.conf").write_bytes(render(found, "systemd").encode())
     script = 'while IFS= read -r line; do eval "export $line"; done; exec "$0" -S -c "$1"'
@@ -153,11 +155,11 @@ def test_systemd_reads_the_same_values(tmp_path):
     shown = subprocess.run(
         ["bash", "-c", script, sys.executable, READ_ENVIRONMENT], input=printed.stdout, capture_output=True, check=True
     )
-    assert json.loads(shown.stdout) == {one.key: one.value for one in found}
+    assert json.loads(shown.stdout) == {item.key: item.value for item in found}
 
 
 @pytest.mark.parametrize(
-    ("form", "one", "comment"),
+    ("form", "item", "comment"),
     [
         ("dotenv", variable("A", None, hidden=True), "# A: hidden"),
         ("shell", variable("A", "x", variable_type="file"), "# A: a file"),
@@ -171,8 +173,8 @@ def test_systemd_reads_the_same_values(tmp_path):
         ("systemd", variable("A", "\U0001ffff"), "# A: has characters that systemd does not accept"),
     ],
 )
-def test_values_that_a_format_cannot_hold_become_comments(form, one, comment):
-    assert render([one], form) == f"{comment}\n"
+def test_values_that_a_format_cannot_hold_become_comments(form, item, comment):
+    assert render([item], form) == f"{comment}\n"
 
 
 def test_every_format_ends_with_a_newline():

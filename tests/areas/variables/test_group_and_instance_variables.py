@@ -32,35 +32,35 @@ INSTANCE_KEYS = ["variable_type", "key", "value", "protected", "masked", "raw", 
 
 
 @pytest.fixture
-def of_group(group):
+def group_path(group):
     return f"/groups/{group.id}/variables"
 
 
-def everything(client, path):
+def all_operations(client, path):
     return [client.open(method, f"{path}{key}", json={"key": "BAR", "value": "v"}) for method, key in OPERATIONS]
 
 
 @pytest.mark.parametrize(
-    ("person", "in_group", "of_instance"),
+    ("person", "group_refusal", "instance_refusal"),
     [(ADA, 0, 0), (OLIVE, 0, 403), (DEV, 403, 403), (SAM, 404, 403), (NOBODY, 401, 401)],
 )
 def test_owners_manage_variables_of_a_group_and_administrators_those_of_the_instance(
-    person, in_group, of_instance, as_, as_admin, project, of_group
+    person, group_refusal, instance_refusal, as_, as_admin, project, group_path
 ):
-    for path, refusal in ((of_group, in_group), (INSTANCE, of_instance)):
+    for path, refusal in ((group_path, group_refusal), (INSTANCE, instance_refusal)):
         as_admin.post(path, json={"key": "FOO", "value": "a"})
 
-        statuses = [response.status_code for response in everything(as_(person), path)]
+        statuses = [response.status_code for response in all_operations(as_(person), path)]
 
         assert statuses == ([refusal] * 5 if refusal else [200, 201, 200, 200, 204])
 
 
-def test_group_maintainers_are_refused_and_read_only_tokens_read(group, of_group, people, client_of):
+def test_group_maintainers_are_refused_and_read_only_tokens_read(group, group_path, people, client_of):
     maintainer = make_user()
     add_member(group, maintainer, 40)
 
-    assert {response.status_code for response in everything(client_of(maintainer, "api"), of_group)} == {403}
-    assert [response.status_code for response in everything(client_of(people[OLIVE], "read_api"), of_group)] == [
+    assert {response.status_code for response in all_operations(client_of(maintainer, "api"), group_path)} == {403}
+    assert [response.status_code for response in all_operations(client_of(people[OLIVE], "read_api"), group_path)] == [
         200,
         403,
         404,
@@ -69,14 +69,14 @@ def test_group_maintainers_are_refused_and_read_only_tokens_read(group, of_group
     ]
 
 
-def test_responses_have_the_keys_of_their_level(as_admin, of_group):
+def test_responses_have_the_keys_of_their_level(as_admin, group_path):
     fields = {"key": "A", "value": "hidden-value", "masked_and_hidden": True, "environment_scope": "prod/*"}
 
-    in_group, of_instance = (as_admin.post(path, json=fields).json for path in (of_group, INSTANCE))
+    group_variable, instance_variable = (as_admin.post(path, json=fields).json for path in (group_path, INSTANCE))
 
-    assert (list(in_group), in_group["value"], in_group["hidden"]) == (GROUP_KEYS, None, True)
-    assert (list(of_instance), of_instance["value"]) == (INSTANCE_KEYS, "hidden-value")
-    assert (as_admin.get(of_group).json, as_admin.get(INSTANCE).json) == ([in_group], [of_instance])
+    assert (list(group_variable), group_variable["value"], group_variable["hidden"]) == (GROUP_KEYS, None, True)
+    assert (list(instance_variable), instance_variable["value"]) == (INSTANCE_KEYS, "hidden-value")
+    assert (as_admin.get(group_path).json, as_admin.get(INSTANCE).json) == ([group_variable], [instance_variable])
 
 
 @pytest.mark.parametrize(
@@ -91,51 +91,51 @@ def test_missing_and_duplicate_keys_are_reported(path, name, as_admin, group):
     }
 
 
-def test_a_filter_selects_a_group_variable_for_every_operation(as_admin, of_group):
+def test_a_filter_selects_a_group_variable_for_every_operation(as_admin, group_path):
     for scope in ("*", "production"):
-        as_admin.post(of_group, json={"key": "A", "value": scope, "environment_scope": scope})
+        as_admin.post(group_path, json={"key": "A", "value": scope, "environment_scope": scope})
     only = {"filter": {"environment_scope": "production"}}
 
-    assert as_admin.put(f"{of_group}/A", json={"value": "new"}).status_code == 409
-    assert as_admin.put(f"{of_group}/A", json={"filter": {"environment_scope": "x"}}).status_code == 404
-    assert as_admin.put(f"{of_group}/A", json={"value": "new"} | only).json["value"] == "new"
-    assert as_admin.delete(f"{of_group}/A?filter[environment_scope]=production").status_code == 204
-    assert [row["value"] for row in as_admin.get(of_group).json] == ["*"]
+    assert as_admin.put(f"{group_path}/A", json={"value": "new"}).status_code == 409
+    assert as_admin.put(f"{group_path}/A", json={"filter": {"environment_scope": "x"}}).status_code == 404
+    assert as_admin.put(f"{group_path}/A", json={"value": "new"} | only).json["value"] == "new"
+    assert as_admin.delete(f"{group_path}/A?filter[environment_scope]=production").status_code == 204
+    assert [row["value"] for row in as_admin.get(group_path).json] == ["*"]
 
 
-def test_an_update_changes_only_what_is_sent(as_admin, of_group):
-    for path in (of_group, INSTANCE):
+def test_an_update_changes_only_what_is_sent(as_admin, group_path):
+    for path in (group_path, INSTANCE):
         before = as_admin.post(path, json={"key": "A", "value": "long-enough", "description": "what for"}).json
 
         assert as_admin.put(f"{path}/A", json={}).json == before
         assert as_admin.put(f"{path}/A", json={"masked": True}).json == before | {"masked": True}
 
 
-def test_hidden_group_variables_stay_hidden(as_admin, of_group):
-    as_admin.post(of_group, json={"key": "A", "value": "long-enough", "masked_and_hidden": True})
+def test_hidden_group_variables_stay_hidden(as_admin, group_path):
+    as_admin.post(group_path, json={"key": "A", "value": "long-enough", "masked_and_hidden": True})
 
-    response = as_admin.put(f"{of_group}/A", json={"masked": False})
+    response = as_admin.put(f"{group_path}/A", json={"masked": False})
 
     assert (response.status_code, list(response.json["message"])) == (400, ["base"])
 
 
-def test_deleting_a_group_variable_honours_if_unmodified_since(as_admin, of_group):
-    as_admin.post(of_group, json={"key": "A", "value": "1"})
+def test_deleting_a_group_variable_honours_if_unmodified_since(as_admin, group_path):
+    as_admin.post(group_path, json={"key": "A", "value": "1"})
     old = {"If-Unmodified-Since": format_datetime(clock.now() - dt.timedelta(days=1))}
 
-    assert as_admin.delete(f"{of_group}/A", headers=old).status_code == 412
-    assert as_admin.get(f"{of_group}/A").status_code == 200
+    assert as_admin.delete(f"{group_path}/A", headers=old).status_code == 412
+    assert as_admin.get(f"{group_path}/A").status_code == 200
 
 
 def test_instance_values_have_a_length_limit(as_admin):
-    def status(length, **fields):
+    def create(length, **fields):
         return as_admin.post(INSTANCE, json={"key": f"A{length}", "value": "x" * length} | fields)
 
-    assert status(10_000).status_code == status(50_000, variable_type="file").status_code == 201
-    assert status(10_001).json == {
+    assert create(10_000).status_code == create(50_000, variable_type="file").status_code == 201
+    assert create(10_001).json == {
         "message": {"value": ["The value of the provided variable exceeds the 10000 character limit"]}
     }
-    assert "50000" in status(50_001, variable_type="file").json["message"]["value"][0]
+    assert "50000" in create(50_001, variable_type="file").json["message"]["value"][0]
 
 
 @pytest.mark.parametrize(

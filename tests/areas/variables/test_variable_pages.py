@@ -17,7 +17,7 @@ from tests.support.visitors import store
 PROJECT, GROUP, INSTANCE = "/acme/shop/-/settings/ci_cd", "/groups/acme/-/settings/ci_cd", "/admin/ci_cd"
 JOB = f"{PROJECT}/job_variables"
 FIELDS = {"key": "A", "value": "a\r\nlong-value", "variable_type": "env_var", "environment_scope": "prod/*"}
-PLACES = pytest.mark.parametrize(
+EACH_LEVEL = pytest.mark.parametrize(
     ("page", "model"), [(PROJECT, Variable), (GROUP, GroupVariable), (INSTANCE, InstanceVariable)]
 )
 
@@ -27,7 +27,7 @@ def admin(visit):
     return visit(ADA)
 
 
-@PLACES
+@EACH_LEVEL
 def test_a_variable_is_added_changed_and_deleted(page, model, admin, project, group):
     assert admin.send(f"{page}/variables", **FIELDS, protected="y", description="Why").location == page
     variable = db.session.query(model).one()
@@ -45,7 +45,7 @@ def test_a_variable_is_added_changed_and_deleted(page, model, admin, project, gr
     assert "There are no variables yet." in admin.get(page).text
 
 
-@PLACES
+@EACH_LEVEL
 def test_a_refused_form_is_shown_again(page, model, admin, project, group):
     response = admin.send(f"{page}/variables", **FIELDS | {"key": "no key"})
 
@@ -76,7 +76,7 @@ def test_instance_variables_have_no_scopes_or_hidden_values(admin, group):
     assert not re.search("Environment scope|hide variable", text)
 
 
-@PLACES
+@EACH_LEVEL
 def test_showing_masked_values_is_audited(page, model, admin, project, group):
     owner = {Variable: {"project_id": project.id}, GroupVariable: {"namespace_id": group.id}, InstanceVariable: {}}
     scopes = {} if model is InstanceVariable else {"hidden": False}
@@ -178,12 +178,12 @@ def test_the_page_suggests_environments_and_commands(maintainer, project):
 
 
 def test_settings_show_inherited_variables_without_values(visit, admin, levels):
-    of_maintainer, of_admin = visit(MAX).get(f"{PROJECT}?reveal=1").text, admin.get(f"{PROJECT}?reveal=1").text
+    maintainer_page, admin_page = visit(MAX).get(f"{PROJECT}?reveal=1").text, admin.get(f"{PROJECT}?reveal=1").text
 
-    assert "<code>G</code>" in of_maintainer
-    assert "group-secret" not in of_maintainer
-    assert ("<code>I</code>" in of_maintainer, "<code>I</code>" in of_admin) == (False, True)
-    assert (f'href="{GROUP}"' in of_maintainer, f'href="{GROUP}"' in of_admin) == (False, True)
+    assert "<code>G</code>" in maintainer_page
+    assert "group-secret" not in maintainer_page
+    assert ("<code>I</code>" in maintainer_page, "<code>I</code>" in admin_page) == (False, True)
+    assert (f'href="{GROUP}"' in maintainer_page, f'href="{GROUP}"' in admin_page) == (False, True)
 
 
 def test_inherited_variables_that_the_project_overrides_are_struck_through(admin, levels, project):

@@ -19,7 +19,7 @@ MISSING = {"message": "404 Variable Not Found"}
 AMBIGUOUS = {"message": "There are multiple variables with provided parameters. Please use 'filter[environment_scope]'"}
 KEY_CHARACTERS = "can contain only letters, digits and '_'."
 SCOPE_CHARACTERS = "can contain only letters, digits, '-', '_', '/', '$', '{', '}', '.', '*' and spaces"
-UNFIT = {"message": {"value": ["is invalid"]}}
+INVALID_VALUE = {"message": {"value": ["is invalid"]}}
 OPERATIONS = [("GET", None), ("POST", None), ("GET", "FOO"), ("PUT", "FOO"), ("DELETE", "FOO")]
 
 
@@ -28,28 +28,28 @@ def variables(project, key=None):
     return f"{path}/{key}" if key else path
 
 
-def everything(client, project, **fields):
-    """The answers to all five operations on a project that has FOO."""
+def all_operations(client, project, **fields):
+    """The responses of all five operations on a project that has FOO."""
     sent = {"key": "BAR", "value": "v"} | fields
     return [client.open(method, variables(project, key), json=sent) for method, key in OPERATIONS]
 
 
 def send(client, method, path, fields):
-    """Send a request from a thread, in which there is no session to end."""
+    """Send a request from a thread that has no database session."""
     return client.browser.open(f"/api/v4{path}", method=method, json=fields, headers={"PRIVATE-TOKEN": client.token})
 
 
-def only(scope):
+def scope_filter(scope):
     return {"filter[environment_scope]": scope}
 
 
-def listed(client, project):
+def list_variables(client, project):
     return client.get(variables(project)).json
 
 
 @pytest.fixture
 def store(project, as_maintainer):
-    """Creates a variable through the API and answers with it."""
+    """Creates a variable through the API; returns it."""
 
     def create(key="FOO", value="a value", **fields):
         response = as_maintainer.post(variables(project), json={"key": key, "value": value} | fields)
@@ -66,7 +66,7 @@ def store(project, as_maintainer):
 def test_maintainers_and_higher_roles_may_do_everything(person, project, store, as_):
     store()
 
-    responses = everything(as_(person), project)
+    responses = all_operations(as_(person), project)
 
     assert [response.status_code for response in responses] == [200, 201, 200, 200, 204]
 
@@ -82,7 +82,7 @@ def test_maintainers_and_higher_roles_may_do_everything(person, project, store, 
     ],
 )
 def test_other_roles_are_refused_before_parameters_are_validated(person, status, text_, project, as_):
-    responses = everything(as_(person), project, masked="nonsense", filter="nonsense")
+    responses = all_operations(as_(person), project, masked="nonsense", filter="nonsense")
 
     assert [(response.status_code, response.json) for response in responses] == [(status, {"message": text_})] * 5
 
@@ -92,15 +92,15 @@ def test_non_members_get_403_and_anonymous_callers_401(visibility, project, as_)
     project.visibility = visibility
     db.session.commit()
 
-    assert [response.status_code for response in everything(as_(SAM), project)] == [403] * 5
-    assert [response.status_code for response in everything(as_(NOBODY), project)] == [401] * 5
+    assert [response.status_code for response in all_operations(as_(SAM), project)] == [403] * 5
+    assert [response.status_code for response in all_operations(as_(NOBODY), project)] == [401] * 5
 
 
 def test_a_missing_project_is_401_for_anonymous_callers_and_404_for_users(project, as_):
     project.id = 4711
 
-    assert {response.status_code for response in everything(as_(NOBODY), project)} == {401}
-    assert {response.status_code for response in everything(as_(ADA), project)} == {404}
+    assert {response.status_code for response in all_operations(as_(NOBODY), project)} == {401}
+    assert {response.status_code for response in all_operations(as_(ADA), project)} == {404}
 
 
 @pytest.mark.parametrize(
@@ -113,13 +113,13 @@ def test_owners_are_refused_without_builds_or_repository_or_when_archived(attrib
     db.session.commit()
 
     for person in (ADA, OLIVE, MAX):
-        assert [response.status_code for response in everything(as_(person), project)] == [403] * 5
+        assert [response.status_code for response in all_operations(as_(person), project)] == [403] * 5
 
 
 def test_a_read_only_token_cannot_write(project, people, store, client_of):
     store()
 
-    responses = everything(client_of(people[MAX], "read_api"), project)
+    responses = all_operations(client_of(people[MAX], "read_api"), project)
 
     assert [response.status_code for response in responses] == [200, 403, 200, 403, 403]
     assert responses[1].json["error"] == "insufficient_scope"
@@ -151,7 +151,7 @@ def test_the_list_shows_complete_variables_oldest_first(project, store, as_maint
     store("ZULU", "last letter, first stored")
     store("ALPHA", "multi\nline", variable_type="file", protected=True, environment_scope="production")
 
-    assert listed(as_maintainer, project) == [
+    assert list_variables(as_maintainer, project) == [
         {
             "variable_type": "env_var",
             "key": "ZULU",
@@ -181,7 +181,7 @@ def test_the_list_ignores_filters(project, store, as_maintainer):
     store("FOO")
     store("BAR", environment_scope="production")
 
-    response = as_maintainer.get(variables(project), query_string=only("production"))
+    response = as_maintainer.get(variables(project), query_string=scope_filter("production"))
 
     assert [entry["key"] for entry in response.json] == ["FOO", "BAR"]
 
@@ -206,7 +206,7 @@ def test_the_list_contains_only_variables_of_the_project(project, store, as_admi
     other = sample_data.make_project("other")
     as_admin.post(variables(other), json={"key": "THEIRS", "value": "v"})
 
-    assert [entry["key"] for entry in listed(as_admin, project)] == ["MINE"]
+    assert [entry["key"] for entry in list_variables(as_admin, project)] == ["MINE"]
 
 
 @pytest.mark.both_databases
@@ -294,7 +294,7 @@ def test_a_filter_is_a_hash(project, store, as_maintainer):
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize(
-    ("stored", "asked", "status"),
+    ("stored", "filtered_scope", "status"),
     [
         ([], "", 404),
         ([], "*", 404),
@@ -313,18 +313,18 @@ def test_a_filter_is_a_hash(project, store, as_maintainer):
         (["a b/{c}$.*", "*"], "a b/{c}$.*", 200),
     ],
 )
-def test_the_filter_selects_by_literal_scope(stored, asked, status, project, store, as_maintainer):
-    made = [store("key1", f"value of {scope}", environment_scope=scope) for scope in stored]
-    meant = next((one for one in made if not asked or one["environment_scope"] == asked), None)
-    told = {200: meant, 404: MISSING, 409: AMBIGUOUS}[status]
-    path, chosen = variables(project, "key1"), only(asked)
+def test_the_filter_selects_by_literal_scope(stored, filtered_scope, status, project, store, as_maintainer):
+    created = [store("key1", f"value of {scope}", environment_scope=scope) for scope in stored]
+    selected = next((one for one in created if not filtered_scope or one["environment_scope"] == filtered_scope), None)
+    body = {200: selected, 404: MISSING, 409: AMBIGUOUS}[status]
+    path, chosen = variables(project, "key1"), scope_filter(filtered_scope)
 
     shown = as_maintainer.get(path, query_string=chosen)
     changed = as_maintainer.put(path, query_string=chosen)
     deleted = as_maintainer.delete(path, query_string=chosen)
 
-    assert (shown.status_code, shown.json) == (changed.status_code, changed.json) == (status, told)
-    assert (deleted.status_code, deleted.json) == ((204, None) if status == 200 else (status, told))
+    assert (shown.status_code, shown.json) == (changed.status_code, changed.json) == (status, body)
+    assert (deleted.status_code, deleted.json) == ((204, None) if status == 200 else (status, body))
 
 
 def test_other_keys_of_the_filter_are_ignored(project, store, as_maintainer):
@@ -361,7 +361,7 @@ def test_a_created_variable_is_returned_with_defaults(project, as_maintainer):
         "environment_scope": "*",
         "description": None,
     }
-    assert listed(as_maintainer, project) == [response.json]
+    assert list_variables(as_maintainer, project) == [response.json]
 
 
 def test_all_sent_fields_are_stored(project, as_maintainer):
@@ -406,7 +406,7 @@ def test_parameters_are_accepted_in_any_encoding(options, project, as_maintainer
     assert shown == ["FOO", "v 1", True, "file"]
 
 
-UNREADABLE = [
+MALFORMED = [
     ({"value": "v"}, {"error": "key is missing"}),
     ({"key": "A"}, {"error": "value is missing"}),
     ({}, {"error": "key is missing, value is missing"}),
@@ -427,14 +427,14 @@ UNREADABLE = [
 
 
 def test_invalid_parameters_are_refused(project, as_maintainer):
-    responses = [as_maintainer.post(variables(project), json=fields) for fields, _ in UNREADABLE]
+    responses = [as_maintainer.post(variables(project), json=fields) for fields, _ in MALFORMED]
 
-    assert [response.json for response in responses] == [body for _, body in UNREADABLE]
+    assert [response.json for response in responses] == [body for _, body in MALFORMED]
     assert {response.status_code for response in responses} == {400}
-    assert listed(as_maintainer, project) == []
+    assert list_variables(as_maintainer, project) == []
 
 
-AGAINST_THE_RULES = [
+INVALID_FIELDS = [
     ({"key": ""}, {"key": ["can't be blank", KEY_CHARACTERS]}),
     ({"key": "  \t"}, {"key": ["can't be blank", KEY_CHARACTERS]}),
     ({"key": None}, {"key": ["can't be blank", KEY_CHARACTERS]}),
@@ -467,11 +467,11 @@ AGAINST_THE_RULES = [
 
 def test_a_variable_that_breaks_a_rule_is_refused(project, as_maintainer):
     good = {"key": "A", "value": "v"}
-    responses = [as_maintainer.post(variables(project), json=good | fields) for fields, _ in AGAINST_THE_RULES]
+    responses = [as_maintainer.post(variables(project), json=good | fields) for fields, _ in INVALID_FIELDS]
 
-    assert [response.json for response in responses] == [{"message": messages} for _, messages in AGAINST_THE_RULES]
+    assert [response.json for response in responses] == [{"message": messages} for _, messages in INVALID_FIELDS]
     assert {response.status_code for response in responses} == {400}
-    assert listed(as_maintainer, project) == []
+    assert list_variables(as_maintainer, project) == []
 
 
 def test_keys_are_stored_without_surrounding_blanks(project, as_maintainer):
@@ -491,7 +491,7 @@ def test_scopes_are_stored_without_surrounding_blanks(store):
 
 @pytest.mark.both_databases
 def test_scopes_are_limited_to_the_size_of_an_index(project, as_maintainer):
-    # as text that does not compress
+    # text that does not compress, because a database limits the size of an index entry
     scope = "".join(f"{number * 7919 % 100_003:x}/" for number in range(3000))
 
     response = as_maintainer.post(variables(project), json={"key": "A", "value": "v", "environment_scope": scope})
@@ -502,7 +502,7 @@ def test_scopes_are_limited_to_the_size_of_an_index(project, as_maintainer):
 
 @pytest.mark.both_databases
 def test_the_longest_key_and_scope_are_accepted_together(store):
-    # as texts that do not compress
+    # texts that do not compress, because a database limits the size of an index entry
     key = "".join(f"{number * 7919 % 100_003:x}" for number in range(300))[:255]
     scope = "".join(f"{number * 6101 % 100_003:x}" for number in range(1000))[:1024]
 
@@ -525,7 +525,7 @@ def test_any_text_is_accepted_as_value(project, store, as_maintainer):
     for number, value in enumerate(texts):
         store(f"KEY_{number}", value)
 
-    assert [entry["value"] for entry in listed(as_maintainer, project)] == texts
+    assert [entry["value"] for entry in list_variables(as_maintainer, project)] == texts
 
 
 def test_scalars_become_text_and_null_stays_null(store):
@@ -539,8 +539,8 @@ def test_scalars_become_text_and_null_stays_null(store):
 def test_a_blank_flag_is_false(store):
     for name in ("protected", "raw", "masked_and_hidden"):
         for blank in ("", None):
-            made = store(f"{name}_{blank}", **{name: blank})
-            assert not any(made[flag] for flag in ("protected", "raw", "masked", "hidden"))
+            created = store(f"{name}_{blank}", **{name: blank})
+            assert not any(created[flag] for flag in ("protected", "raw", "masked", "hidden"))
 
 
 def test_a_null_type_is_the_default(store):
@@ -556,7 +556,7 @@ def test_a_key_is_unique_per_scope(project, store, as_maintainer):
     )
 
     assert (again.status_code, again.json) == (400, {"message": {"key": ["(FOO) has already been taken"]}})
-    assert len(listed(as_maintainer, project)) == 1
+    assert len(list_variables(as_maintainer, project)) == 1
 
 
 def test_a_duplicate_key_is_reported_with_other_errors(project, store, as_maintainer):
@@ -571,21 +571,21 @@ def test_a_key_may_be_reused_in_another_scope_case_or_project(project, store, as
     store("FOO")
     other = sample_data.make_project("other")
 
-    for place, fields in ((project, {"environment_scope": "x"}), (project, {"key": "foo"}), (other, {})):
-        response = as_admin.post(variables(place), json={"key": "FOO", "value": "v"} | fields)
+    for each_project, fields in ((project, {"environment_scope": "x"}), (project, {"key": "foo"}), (other, {})):
+        response = as_admin.post(variables(each_project), json={"key": "FOO", "value": "v"} | fields)
         assert response.status_code == 201
 
-    assert (len(listed(as_admin, project)), len(listed(as_admin, other))) == (3, 1)
+    assert (len(list_variables(as_admin, project)), len(list_variables(as_admin, other))) == (3, 1)
 
 
 @pytest.mark.both_databases
 def test_two_hundred_concurrent_creations_create_one_variable(project, people, client_of):
     path = variables(project)
     clients = [client_of(people[MAX]) for _ in range(40)]
-    together = threading.Barrier(len(clients))
+    barrier = threading.Barrier(len(clients))
 
     def create_five(client):
-        together.wait()
+        barrier.wait()
         return [send(client, "POST", path, {"key": "FOO", "value": f"v{number}"}) for number in range(5)]
 
     with ThreadPoolExecutor(len(clients)) as threads:
@@ -594,14 +594,14 @@ def test_two_hundred_concurrent_creations_create_one_variable(project, people, c
     refusals = [response.json for response in responses if response.status_code == 400]
     assert Counter(response.status_code for response in responses) == {201: 1, 400: 199}
     assert all(refusal == {"message": {"key": ["(FOO) has already been taken"]}} for refusal in refusals)
-    assert len(listed(clients[0], project)) == 1
+    assert len(list_variables(clients[0], project)) == 1
 
 
 # Masking
 
 
-FIT = ["helloworld", "Hello+World_123/@:-.", "12345678", "a~b~c~d~e", "eA==eA=="]
-UNFIT_VALUES = [
+MASKABLE_VALUES = ["helloworld", "Hello+World_123/@:-.", "12345678", "a~b~c~d~e", "eA==eA=="]
+UNMASKABLE_VALUES = [
     "1234567",
     "hello",
     "hello world",
@@ -625,16 +625,25 @@ def test_values_that_can_be_masked(variable_type, project, as_maintainer):
         sent = {"key": key, "value": value, "masked": True, "variable_type": variable_type}
         return as_maintainer.post(variables(project), json=sent)
 
-    fit = [mask(f"KEY_{number}", value) for number, value in enumerate(FIT)]
-    unfit = [mask("KEY", value) for value in UNFIT_VALUES]
+    accepted = [mask(f"KEY_{number}", value) for number, value in enumerate(MASKABLE_VALUES)]
+    refused = [mask("KEY", value) for value in UNMASKABLE_VALUES]
 
-    assert [(response.status_code, response.json["value"]) for response in fit] == [(201, value) for value in FIT]
-    assert [(response.status_code, response.json) for response in unfit] == [(400, UNFIT)] * len(UNFIT_VALUES)
+    assert [(response.status_code, response.json["value"]) for response in accepted] == [
+        (201, value) for value in MASKABLE_VALUES
+    ]
+    assert [(response.status_code, response.json) for response in refused] == [(400, INVALID_VALUE)] * len(
+        UNMASKABLE_VALUES
+    )
 
 
 def test_a_raw_value_without_blanks_can_be_masked(project, as_maintainer):
     def masked(value):
-        sent = {"key": f"KEY_{len(listed(as_maintainer, project))}", "value": value, "masked": True, "raw": True}
+        sent = {
+            "key": f"KEY_{len(list_variables(as_maintainer, project))}",
+            "value": value,
+            "masked": True,
+            "raw": True,
+        }
         return as_maintainer.post(variables(project), json=sent).status_code
 
     assert [masked("HelloWorld%#^$'"), masked("ünïcödé!")] == [201, 201]
@@ -717,7 +726,7 @@ def test_an_update_changes_only_the_sent_fields(project, store, as_maintainer):
         "FOO", "helloworld", variable_type="file", protected=True, environment_scope="prod", description="text"
     )
 
-    for given, after in (
+    for fields, changes in (
         ({}, {}),
         ({"colour": "blue"}, {}),
         ({"variable_type": None}, {}),
@@ -731,11 +740,11 @@ def test_an_update_changes_only_the_sent_fields(project, store, as_maintainer):
         ({"environment_scope": " staging "}, {"environment_scope": "staging"}),
         ({"description": None}, {"description": None}),
     ):
-        stored |= after
-        response = as_maintainer.put(variables(project, "FOO"), json=given)
-        assert (response.status_code, response.json) == (200, stored), given
+        stored |= changes
+        response = as_maintainer.put(variables(project, "FOO"), json=fields)
+        assert (response.status_code, response.json) == (200, stored), fields
 
-    assert listed(as_maintainer, project) == [stored]
+    assert list_variables(as_maintainer, project) == [stored]
 
 
 def test_an_update_cannot_change_the_key(project, store, as_maintainer):
@@ -770,7 +779,7 @@ def test_an_update_changes_only_the_filtered_variable(options, project, store, a
     response = as_maintainer.put(variables(project, "FOO"), **options)
 
     assert (response.status_code, response.json["environment_scope"]) == (200, "production")
-    assert [entry["value"] for entry in listed(as_maintainer, project)] == ["one", "new"]
+    assert [entry["value"] for entry in list_variables(as_maintainer, project)] == ["one", "new"]
 
 
 def test_the_filter_selects_and_the_parameter_sets_the_scope(project, store, as_maintainer):
@@ -781,16 +790,16 @@ def test_the_filter_selects_and_the_parameter_sets_the_scope(project, store, as_
     response = as_maintainer.put(variables(project, "FOO"), json=changes)
 
     assert response.json["environment_scope"] == "qa"
-    assert [entry["environment_scope"] for entry in listed(as_maintainer, project)] == ["qa", "production"]
+    assert [entry["environment_scope"] for entry in list_variables(as_maintainer, project)] == ["qa", "production"]
 
 
 REFUSED_CHANGES = [
     ({"environment_scope": "taken"}, {"message": {"key": ["(FOO) has already been taken"]}}),
     ({"environment_scope": "!"}, {"message": {"environment_scope": [SCOPE_CHARACTERS]}}),
     ({"environment_scope": None}, {"message": {"environment_scope": ["can't be blank", SCOPE_CHARACTERS]}}),
-    ({"value": "unfit value"}, UNFIT),
-    ({"value": None}, UNFIT),
-    ({"raw": False}, UNFIT),
+    ({"value": "unfit value"}, INVALID_VALUE),
+    ({"value": None}, INVALID_VALUE),
+    ({"raw": False}, INVALID_VALUE),
     ({"masked": ""}, {"message": {"masked": ["is not included in the list"]}}),
     ({"masked": "maybe"}, {"error": "masked is invalid"}),
     ({"value": ["new"]}, {"error": "value is invalid"}),
@@ -808,17 +817,17 @@ def test_a_refused_update_changes_nothing(project, store, as_maintainer):
 
     assert [response.json for response in responses] == [body for _, body in REFUSED_CHANGES]
     assert {response.status_code for response in responses} == {400}
-    assert as_maintainer.get(variables(project, "FOO"), query_string=only("mine")).json == before
+    assert as_maintainer.get(variables(project, "FOO"), query_string=scope_filter("mine")).json == before
 
 
 def test_an_existing_unsuitable_value_cannot_be_masked(project, store, as_maintainer):
     store("FOO", "short")
 
-    alone = as_maintainer.put(variables(project, "FOO"), json={"masked": True})
+    without_value = as_maintainer.put(variables(project, "FOO"), json={"masked": True})
     with_value = as_maintainer.put(variables(project, "FOO"), json={"masked": True, "value": "long enough?"})
-    with_fit_value = as_maintainer.put(variables(project, "FOO"), json={"masked": True, "value": "long_enough"})
+    with_maskable_value = as_maintainer.put(variables(project, "FOO"), json={"masked": True, "value": "long_enough"})
 
-    assert (alone.json, with_value.json, with_fit_value.status_code) == (UNFIT, UNFIT, 200)
+    assert (without_value.json, with_value.json, with_maskable_value.status_code) == (INVALID_VALUE, INVALID_VALUE, 200)
 
 
 @pytest.mark.both_databases
@@ -826,11 +835,11 @@ def test_of_concurrent_moves_into_one_scope_one_succeeds(project, people, store,
     for number in range(8):
         store("FOO", f"v{number}", environment_scope=f"scope-{number}")
     path = variables(project, "FOO")
-    together = threading.Barrier(8)
+    barrier = threading.Barrier(8)
 
     def move(number):
         client = clients[number]
-        together.wait()
+        barrier.wait()
         changes = {"environment_scope": "goal", "filter": {"environment_scope": f"scope-{number}"}}
         return send(client, "PUT", path, changes).status_code
 
@@ -852,7 +861,7 @@ def test_updating_a_concurrently_deleted_variable_is_not_found(project, store, a
     response = as_maintainer.put(variables(project, "FOO"), json={"value": "new"})
 
     assert (response.status_code, response.json) == (404, {"message": "404 Not found"})
-    assert len(listed(as_maintainer, project)) == 1  # the request that failed left everything as it was
+    assert len(list_variables(as_maintainer, project)) == 1  # the failed request changed nothing
 
 
 @pytest.mark.both_databases
@@ -861,14 +870,14 @@ def test_concurrent_updates_and_deletions_do_not_fail(project, people, store, cl
 
     def act(number):
         client = clients[number]
-        together.wait()
+        barrier.wait()
         fields = {"key": "FOO", "value": f"v{number}", "protected": bool(number % 2)}
         turns = [("PUT", path), ("DELETE", path), ("POST", variables(project))] * 6
         return {send(client, method, address, fields).status_code for method, address in turns[number:]}
 
     store("FOO")
     clients = [client_of(people[MAX]) for _ in range(6)]
-    together = threading.Barrier(6)
+    barrier = threading.Barrier(6)
     with ThreadPoolExecutor(6) as threads:
         statuses = set().union(*threads.map(act, range(6)))
 
@@ -887,15 +896,15 @@ def test_a_deleted_variable_is_gone(project, store, as_maintainer):
 
     assert (response.status_code, response.data, response.content_type) == (204, b"", None)
     assert (again.status_code, again.json) == (404, MISSING)
-    assert [entry["key"] for entry in listed(as_maintainer, project)] == ["BAR"]
+    assert [entry["key"] for entry in list_variables(as_maintainer, project)] == ["BAR"]
 
 
 @pytest.mark.parametrize(
     "options",
     [
-        {"query_string": only("production")},
+        {"query_string": scope_filter("production")},
         {"json": {"filter": {"environment_scope": "production"}}},
-        {"data": only("production")},
+        {"data": scope_filter("production")},
     ],
 )
 def test_a_filtered_deletion_keeps_other_scopes(options, project, store, as_maintainer):
@@ -904,7 +913,7 @@ def test_a_filtered_deletion_keeps_other_scopes(options, project, store, as_main
 
     assert as_maintainer.delete(variables(project, "FOO"), **options).status_code == 204
 
-    assert [entry["environment_scope"] for entry in listed(as_maintainer, project)] == ["staging"]
+    assert [entry["environment_scope"] for entry in list_variables(as_maintainer, project)] == ["staging"]
 
 
 @pytest.mark.both_databases
@@ -953,7 +962,7 @@ def test_the_same_value_looks_different_each_time(project, store, app):
 
 @pytest.fixture
 def log(capfd):
-    """What is written to the log."""
+    """Returns a function that reads the lines logged so far."""
     lines = []
 
     def read():

@@ -21,7 +21,7 @@ def dependencies(client, project, query=""):
     return response.json
 
 
-def named(listed):
+def names_and_versions(listed):
     return [(one["name"], one["version"]) for one in listed]
 
 
@@ -69,10 +69,12 @@ def test_a_newer_sbom_replaces_the_older_one_of_its_scanner(dev, project):
     ingest(dev, project, bill("acme-c", "acme-d"), "", category="web")
     ingest(dev, project, bill("acme-e"), "", branch="feature")
 
-    assert named(dependencies(dev, project)) == [("acme-b", "1.0"), ("acme-c", "1.0"), ("acme-d", "1.0")]
-    assert named(dependencies(dev, project, "branch=feature")) == [("acme-e", "1.0")]
-    assert named(dependencies(dev, project, "search=me-d")) == [("acme-d", "1.0")]
-    assert named(dependencies(dev, project, "package_manager=pip,npm&per_page=1&page=2")) == [("acme-c", "1.0")]
+    assert names_and_versions(dependencies(dev, project)) == [("acme-b", "1.0"), ("acme-c", "1.0"), ("acme-d", "1.0")]
+    assert names_and_versions(dependencies(dev, project, "branch=feature")) == [("acme-e", "1.0")]
+    assert names_and_versions(dependencies(dev, project, "search=me-d")) == [("acme-d", "1.0")]
+    assert names_and_versions(dependencies(dev, project, "package_manager=pip,npm&per_page=1&page=2")) == [
+        ("acme-c", "1.0")
+    ]
     assert dependencies(dev, project, "package_manager=pip") == []
 
 
@@ -81,7 +83,7 @@ def test_a_repeated_scan_of_a_commit_keeps_the_sbom(dev, project):
     for _ in range(2):
         ingest(dev, project, {"results": [], "metrics": {}, "generated_at": ""}, "", commit="ab" * 20)
 
-    assert named(dependencies(dev, project)) == [("acme-a", "1.0")]
+    assert names_and_versions(dependencies(dev, project)) == [("acme-a", "1.0")]
 
 
 def test_without_an_sbom_the_list_is_empty(dev, project, as_):
@@ -112,4 +114,4 @@ def test_packages_with_long_names_are_accepted(dev, project):
     location = {"dependency": {"package": {"name": name * 5}, "version": "1"}}
     ingest(dev, project, report(vulnerability(location=location)), "dependency_scanning")
 
-    assert named(dependencies(dev, project)) == [("acme-a", "1.0")]
+    assert names_and_versions(dependencies(dev, project)) == [("acme-a", "1.0")]

@@ -1,4 +1,4 @@
-"""The security dashboard and the pages of findings, as people use them in a browser."""
+"""The security dashboard and the pages of findings."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def counters(page):
     return {name: int(count) for name, count in COUNTERS.findall(page.text)}
 
 
-def address(name="Finding a"):
+def finding_page(name="Finding a"):
     db.session.remove()
     found = db.session.query(Finding).order_by(Finding.id.desc())
     finding = next(one for one in found if one.data["name"] == name)
@@ -49,13 +49,13 @@ def test_without_reports_the_page_explains_the_upload(developer):
     assert ("No security reports yet" in page.text, UPLOAD in page.text) == (True, True)
 
 
-def test_a_pipeline_that_found_nothing_says_so(developer, project):
+def test_a_pipeline_without_findings_shows_a_message(developer, project):
     ingest_report(project, report())
 
     assert "The scanners found nothing" in developer.get(DASHBOARD).text
 
 
-def test_the_dashboard_lists_and_counts(developer, project):
+def test_the_dashboard_lists_and_counts_findings(developer, project):
     entries = [vulnerability(key, severity=level) for key, level in (("a", "Low"), ("b", "Critical"), ("c", "Low"))]
     ingest_report(project, report(*entries), sha="abcdef12" * 5)
 
@@ -74,7 +74,7 @@ def test_a_long_name_is_truncated_on_the_dashboard_only(developer, project):
     (shown,) = titles(developer.get(DASHBOARD))
 
     assert (len(shown), shown[-1], name.startswith(shown[:-1])) == (200, "…", True)
-    assert f"<h1>{name}</h1>" in developer.get(address(name)).text
+    assert f"<h1>{name}</h1>" in developer.get(finding_page(name)).text
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_a_finding_shows_all_fields(developer, project):
     )
     ingest_report(project, report(entry), sha="ab" * 20)
 
-    page = developer.get(address()).text
+    page = developer.get(finding_page()).text
 
     for part in (
         *(
@@ -188,7 +188,7 @@ def test_details_nested_deeply_are_shown(developer, project):
         deep = {"type": "list", "name": "L", "items": [deep]}
     ingest_report(project, report(vulnerability("a", details={"x": deep})))
 
-    assert "bottom" in developer.get(address()).text
+    assert "bottom" in developer.get(finding_page()).text
 
 
 @pytest.mark.parametrize("location", [None, {"image": "i", "dependency": {"package": {"name": "p"}, "version": "1"}}])
@@ -196,7 +196,7 @@ def test_a_finding_with_few_fields_is_shown(location, developer, project):
     entry = {"name": "A", "location": location, "details": {"x": {"type": "list"}, "y": {"type": "table", "rows": {}}}}
     ingest_report(project, report(entry), "container_scanning")
 
-    assert developer.get(address("A")).status_code == 200
+    assert developer.get(finding_page("A")).status_code == 200
 
 
 def test_the_url_of_a_pipeline_shows_its_findings(developer, project, people):
@@ -217,15 +217,15 @@ def test_the_url_of_a_pipeline_shows_its_findings(developer, project, people):
 def test_a_finding_is_dismissed_and_restored(developer, project):
     ingest_report(project, report(vulnerability("a"), vulnerability("b")))
 
-    response = developer.send(f"{address()}/dismiss", dismissal_reason="false_positive", comment="Not <reached>")
-    page, left = developer.get(response.location).text, titles(developer.get(DASHBOARD))
+    response = developer.send(f"{finding_page()}/dismiss", dismissal_reason="false_positive", comment="Not <reached>")
+    page, undismissed = developer.get(response.location).text, titles(developer.get(DASHBOARD))
     everything = titles(developer.get(f"{DASHBOARD}?scope=all"))
-    undone = developer.send(f"{address()}/undo")
+    undone = developer.send(f"{finding_page()}/undo")
 
-    assert (response.status_code, response.location, undone.status_code) == (302, address(), 302)
+    assert (response.status_code, response.location, undone.status_code) == (302, finding_page(), 302)
     assert "False positive" in page
     assert "Not &lt;reached&gt;" in page
-    assert (left, everything) == (["Finding b"], ["Finding a", "Finding b"])
+    assert (undismissed, everything) == (["Finding b"], ["Finding a", "Finding b"])
     assert db.session.query(Feedback).count() == 0
     assert len(titles(developer.get(DASHBOARD))) == 2
 
@@ -233,7 +233,7 @@ def test_a_finding_is_dismissed_and_restored(developer, project):
 def test_an_invalid_dismissal_shows_an_error(developer, project):
     ingest_report(project, report(vulnerability("a", cve=None, identifiers=None)))
 
-    response = developer.send(f"{address()}/dismiss", dismissal_reason="", comment="x" * 50_001)
+    response = developer.send(f"{finding_page()}/dismiss", dismissal_reason="", comment="x" * 50_001)
 
     assert response.status_code == 422
     assert "too long" in response.text
@@ -243,7 +243,7 @@ def test_an_invalid_dismissal_shows_an_error(developer, project):
 def test_an_issue_is_created_from_a_finding(developer, project):
     ingest_report(project, report(vulnerability("a")))
 
-    response = developer.send(f"{address()}/issue")
+    response = developer.send(f"{finding_page()}/issue")
     page = developer.get(response.location).text
 
     assert (response.status_code, db.session.query(Issue).one().title) == (302, "Investigate vulnerability: Finding a")
@@ -251,13 +251,13 @@ def test_an_issue_is_created_from_a_finding(developer, project):
     assert '<a href="/acme/shop/-/issues/1">#1</a>' in developer.get(DASHBOARD).text
 
 
-def test_without_issues_creation_is_not_offered(developer, project):
+def test_issues_cannot_be_created_if_issues_are_disabled(developer, project):
     ingest_report(project, report(vulnerability("a")))
     db.session.merge(project).issues_access_level = DISABLED
     db.session.commit()
 
-    assert "Create issue" not in developer.get(address()).text
-    assert developer.send(f"{address()}/issue").status_code == 403
+    assert "Create issue" not in developer.get(finding_page()).text
+    assert developer.send(f"{finding_page()}/issue").status_code == 403
 
 
 def test_a_finding_of_another_project_is_not_found(developer, project, people):
@@ -279,7 +279,7 @@ def test_a_report_is_uploaded(developer, project):
 
 
 @pytest.mark.parametrize(
-    ("raw", "fields", "told"),
+    ("raw", "fields", "message"),
     [
         (b"{", {}, "JSON parsing failed"),
         (b'{"vulnerabilities":[{}]}', {}, "/vulnerabilities/0 has no message, no name and no identifiers"),
@@ -287,10 +287,10 @@ def test_a_report_is_uploaded(developer, project):
         (b"{}", {"report_type": "lint"}, "Not a valid choice"),
     ],
 )
-def test_a_refused_report_shows_the_error_on_the_form(raw, fields, told, developer, project):
+def test_a_refused_report_shows_the_error_on_the_form(raw, fields, message, developer, project):
     response = upload(developer, raw, **fields)
 
-    assert (response.status_code, told in html.unescape(response.text)) == (422, True)
+    assert (response.status_code, message in html.unescape(response.text)) == (422, True)
     assert db.session.query(Pipeline).count() == 0
 
 
@@ -307,12 +307,12 @@ def test_security_is_in_the_navigation_of_permitted_users(visit, project):
 def test_the_navigation_marks_the_current_page(developer, project):
     ingest_report(project, report(vulnerability("a")))
 
-    assert f'href="{DASHBOARD}" aria-current="page"' in developer.get(address()).text
+    assert f'href="{DASHBOARD}" aria-current="page"' in developer.get(finding_page()).text
 
 
 def test_feedback_with_a_session_needs_the_form_token(developer, project):
     ingest_report(project, report(vulnerability("a")))
-    given = {
+    fields = {
         f"vulnerability_feedback[{name}]": value
         for name, value in {
             "feedback_type": "dismissal",
@@ -322,18 +322,18 @@ def test_feedback_with_a_session_needs_the_form_token(developer, project):
     }
     path = "/acme/shop/-/vulnerability_feedback"
 
-    without = developer.open("POST", path, data=given)
-    response = developer.send(path, **given)
+    without = developer.open("POST", path, data=fields)
+    response = developer.send(path, **fields)
 
     assert (without.status_code, response.status_code, response.json["author"]["username"]) == (400, 201, "dev")
 
 
-ODD = {
+UNEXPECTED_LOCATION = {
     "file": {"a": 1},
     "start_line": ["3"],
     "dependency": {"package": {"name": {"z": 1}}, "version": True},
 }
-ODD_DETAILS = {
+UNEXPECTED_DETAILS = {
     "list": {"name": "List", "type": "list", "items": {"seven": 7}},
     "table": {"name": "Table", "type": "table", "header": {"eight": 8}, "rows": [{"nine": 9}, [10]]},
     "code": {"name": "Code", "type": "code", "value": ["eleven"]},
@@ -349,15 +349,21 @@ ODD_DETAILS = {
 
 
 def test_unexpected_values_are_shown_as_json(developer, project):
-    """As JSON, as the report has it, and not as Python writes it."""
-    entry = vulnerability("a", location=ODD, details=ODD_DETAILS, links=[{"url": None}, {}], identifiers=[{}, {"a": 1}])
+    """Values of unexpected types appear as the JSON of the report, not as Python literals."""
+    entry = vulnerability(
+        "a",
+        location=UNEXPECTED_LOCATION,
+        details=UNEXPECTED_DETAILS,
+        links=[{"url": None}, {}],
+        identifiers=[{}, {"a": 1}],
+    )
     ingest_report(project, report(entry))
 
-    for page in (html.unescape(developer.get(place).text) for place in (address(), DASHBOARD)):
+    for page in (html.unescape(developer.get(address).text) for address in (finding_page(), DASHBOARD)):
         assert "{'" not in page
         assert "['" not in page
         assert ">None<" not in page.replace('class="long">None<', "")
-    shown = html.unescape(developer.get(address()).text)
+    shown = html.unescape(developer.get(finding_page()).text)
     for part in (
         '{"a":1}',
         '"seven"',

@@ -1,4 +1,4 @@
-"""What reports say, as pure functions (findings reference, section 10; security reports reference, section 11)."""
+"""Parsing of reports, as pure functions (findings reference, section 10; security reports reference, section 11)."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ JSON = st.recursive(
 )
 NAMES = ("name", "message", "severity", "confidence", "cve", "identifiers", "location", "scanner", "links", "details")
 ENTRY = st.dictionaries(st.sampled_from(NAMES), JSON, max_size=6) | JSON
-GOOD = ENTRY.map(lambda entry: {**entry, "name": "A"} if isinstance(entry, dict) else {"name": "A"})
+VALID_ENTRY = ENTRY.map(lambda entry: {**entry, "name": "A"} if isinstance(entry, dict) else {"name": "A"})
 REPORT = st.fixed_dictionaries(
     {},
     optional={
         "version": JSON,
         "scan": JSON,
-        "vulnerabilities": st.lists(GOOD, max_size=3) | st.lists(ENTRY, max_size=3) | JSON,
+        "vulnerabilities": st.lists(VALID_ENTRY, max_size=3) | st.lists(ENTRY, max_size=3) | JSON,
         "remediations": st.lists(st.fixed_dictionaries({"fixes": st.lists(JSON, max_size=2)}), max_size=2) | JSON,
         "site": JSON,
     },
@@ -44,7 +44,7 @@ REPORT = st.fixed_dictionaries(
 
 
 @pytest.mark.parametrize(
-    ("kind", "location", "place"),
+    ("kind", "location", "expected"),
     [
         ("sast", {"file": "a/b.py", "start_line": 1, "end_line": 2, "class": "X"}, "a/b.py:1:2"),
         ("sast", {"file": "a/b.py", "start_line": 1}, "a/b.py:1:"),
@@ -59,8 +59,8 @@ REPORT = st.fixed_dictionaries(
         ("coverage_fuzzing", {}, ":"),
     ],
 )
-def test_locations_of_findings_by_type(kind, location, place):
-    assert place_of(kind, location) == place
+def test_the_location_key_of_a_finding_depends_on_its_type(kind, location, expected):
+    assert place_of(kind, location) == expected
 
 
 @pytest.mark.parametrize(
@@ -91,17 +91,17 @@ def test_identities_match_the_reference():
 
 
 def test_every_severity_confidence_and_type_has_a_distinct_number():
-    sorts = [
+    ranks = [
         FindingRank(kind, severity, level)
         for kind in REPORT_TYPES
         for severity in FindingSeverity
         for level in Confidence
     ]
 
-    assert [FindingRank.of(sort.number) for sort in sorts] == sorts
-    for sort in sorts:
-        first, last = numbers_of(sort.report_type)
-        assert first <= sort.number <= last
+    assert [FindingRank.of(rank.number) for rank in ranks] == ranks
+    for rank in ranks:
+        first, last = numbers_of(rank.report_type)
+        assert first <= rank.number <= last
 
 
 def test_stored_numbers_of_report_types_are_fixed():
@@ -110,7 +110,7 @@ def test_stored_numbers_of_report_types_are_fixed():
 
 
 def read(raw, kind):
-    """What a report says, or why it says nothing."""
+    """The parts of a report, or the message and pointer of its refusal."""
     try:
         with reports.open_report(io.BytesIO(raw), kind) as report:
             entries = list(report.vulnerabilities)
@@ -119,20 +119,20 @@ def read(raw, kind):
         return error.message, error.pointer
 
 
-@given(REPORT | st.lists(GOOD, max_size=3) | JSON, st.sampled_from(["sast", "dast"]))
+@given(REPORT | st.lists(VALID_ENTRY, max_size=3) | JSON, st.sampled_from(["sast", "dast"]))
 def test_both_parsers_give_the_same_result(document, kind):
     raw = orjson.dumps(report_json.storable(document)).replace(b"placeholder", b"\\u0000")
-    seen = []
+    results = []
     for limit in (1 << 20, -1):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(report_json, "MAX_PARSED_BYTES", limit)
-            seen.append(read(raw, kind))
+            results.append(read(raw, kind))
 
-    assert seen[0] == seen[1]
+    assert results[0] == results[1]
 
 
 def streamed(raw, kind="sast", **changes):
-    """What the streaming parser makes of a report."""
+    """The result of ``read`` with the streaming parser."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in ({"MAX_PARSED_BYTES": -1} | changes).items():
             patch.setattr(report_json, name, value)
@@ -164,10 +164,10 @@ def test_large_integers_and_digits_in_texts_are_accepted(name, block):
 
 
 @pytest.mark.parametrize("block", [16, 100, 1 << 20])
-@pytest.mark.parametrize("behind", ["", "\\n", '\\"', '"e"', "\\"])
+@pytest.mark.parametrize("trailing", ["", "\\n", '\\"', '"e"', "\\"])
 @pytest.mark.parametrize("number", ["1e" + "9" * 20, "9" * 5_000])
-def test_oversized_numbers_are_found_behind_any_text(number, behind, block):
-    raw = f'{{"a\\\\":"\\"","b":[{"9" * 20},{number}{behind}]}}'.encode()
+def test_oversized_numbers_are_refused_after_any_text(number, trailing, block):
+    raw = f'{{"a\\\\":"\\"","b":[{"9" * 20},{number}{trailing}]}}'.encode()
 
     assert streamed(raw, BLOCK_BYTES=block) == ("JSON parsing failed", "")
 
@@ -179,13 +179,13 @@ def test_tiny_numbers_become_zero():
 
 
 @pytest.mark.parametrize(
-    "behind", [b"", b" \n", b'"', b' "abc', b'"abc}', b"\\", b'"\\"', b"}", b"5", b"\f", b"\0", b"\xc3"]
+    "trailing", [b"", b" \n", b'"', b' "abc', b'"abc}', b"\\", b'"\\"', b"}", b"5", b"\f", b"\0", b"\xc3"]
 )
-def test_trailing_data_is_refused(behind):
-    raw = b'{"vulnerabilities":[]}' + behind
-    said = ("JSON parsing failed", "") if behind.strip(b" \n") else ([], [], None)
+def test_trailing_data_is_refused(trailing):
+    raw = b'{"vulnerabilities":[]}' + trailing
+    expected = ("JSON parsing failed", "") if trailing.strip(b" \n") else ([], [], None)
 
-    assert [read(raw, "sast"), streamed(raw), streamed(raw, BLOCK_BYTES=7)] == [said] * 3
+    assert [read(raw, "sast"), streamed(raw), streamed(raw, BLOCK_BYTES=7)] == [expected] * 3
 
 
 @given(st.integers(0, 1200), st.sampled_from([b"123456789012345678901234567890", b"1.5", b'"\\u0000"', b"9" * 500]))
@@ -195,7 +195,7 @@ def test_chunk_boundaries_do_not_change_the_result(shift, value):
     assert streamed(raw, BLOCK_BYTES=1000) == read(raw, "sast")
 
 
-TWICE = [
+DUPLICATE_KEYS = [
     b'{"vulnerabilities":[{"name":"x","severity":5}],"vulnerabilities":[{"name":"n"}]}',
     b'{"vulnerabilities":[{"name":"b"}],"vulnerabilities":[{"name":"d","a":[{"b":[1]}]},{"name":"e"}]}',
     b'{"remediations":[{}],"vulnerabilities":[{"name":"n"}],"remediations":[{"fixes":[{"id":"1"}]}]}',
@@ -205,7 +205,7 @@ TWICE = [
 ]
 
 
-@pytest.mark.parametrize("raw", TWICE)
+@pytest.mark.parametrize("raw", DUPLICATE_KEYS)
 def test_the_last_of_duplicate_keys_counts(raw):
     assert streamed(raw) == read(raw, "sast")
 
@@ -221,14 +221,14 @@ def test_both_parsers_treat_lone_surrogates_alike(pieces, block):
 
 
 def test_short_reads_do_not_end_the_document():
-    class Reluctant(io.BytesIO):
+    class ShortReads(io.BytesIO):
         def read(self, size=-1):
             return super().read(min(size, 5) if size > 0 else size)
 
     raw = b'{"vulnerabilities":[{"name":"A","description":"\\ud83d\\ude00"}]}'
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(report_json, "MAX_PARSED_BYTES", -1)
-        with reports.open_report(Reluctant(raw), "sast") as report:
+        with reports.open_report(ShortReads(raw), "sast") as report:
             assert [one["description"] for one in report.vulnerabilities] == ["\U0001f600"]
 
 
@@ -257,10 +257,10 @@ def test_invalid_json_is_explained(raw, reason):
 def test_the_streaming_parser_explains_invalid_json(raw, reason):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(report_json, "MAX_PARSED_BYTES", -1)
-        with pytest.raises(BrokenReport) as told, reports.open_report(io.BytesIO(raw), "sast"):
+        with pytest.raises(BrokenReport) as error, reports.open_report(io.BytesIO(raw), "sast"):
             pass
 
-    assert told.value.reason == reason
+    assert error.value.reason == reason
 
 
 @pytest.mark.parametrize("opening", [b"[", b'{"a":', b'{"vulnerabilities":['])
@@ -268,9 +268,9 @@ def test_deep_nesting_needs_little_memory(opening):
     raw = b'{"vulnerabilities":[' + opening * 20_000
     tracemalloc.start()
 
-    said = streamed(raw)
+    result = streamed(raw)
 
-    assert (said, tracemalloc.get_traced_memory()[1] < 16 << 20) == (("JSON parsing failed", ""), True)
+    assert (result, tracemalloc.get_traced_memory()[1] < 16 << 20) == (("JSON parsing failed", ""), True)
     tracemalloc.stop()
 
 
@@ -281,8 +281,8 @@ def test_both_parsers_read_to_the_same_depth(depth, is_read):
     assert [read(raw, "sast"), streamed(raw)] == [([], [], None) if is_read else ("JSON parsing failed", "")] * 2
 
 
-@given(st.lists(GOOD, max_size=4), st.sampled_from(list(REPORT_TYPES)))
-def test_any_entry_becomes_a_finding(entries, kind):
+@given(st.lists(VALID_ENTRY, max_size=4), st.sampled_from(list(REPORT_TYPES)))
+def test_any_valid_entry_becomes_a_finding(entries, kind):
     raw = orjson.dumps(report_json.storable({"vulnerabilities": entries}))
     found = read(raw, kind)
     if isinstance(found[0], str):
@@ -301,9 +301,9 @@ def test_any_entry_becomes_a_finding(entries, kind):
 def test_a_finding_with_the_digest_of_an_earlier_one_is_dropped(keys):
     first = list(deduplication.first_occurrences(keys))
     seen = set()
-    for some, kept in zip(keys, first, strict=True):
-        assert kept is seen.isdisjoint(some)
-        seen |= set(some) if kept else set()
+    for entry_keys, is_first in zip(keys, first, strict=True):
+        assert is_first is seen.isdisjoint(entry_keys)
+        seen |= set(entry_keys) if is_first else set()
 
 
 @given(st.binary(max_size=200))

@@ -1,4 +1,4 @@
-"""Rules of the formats of scanners, on the smallest documents that show them."""
+"""Rules of the formats of scanners, each with a minimal document."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ def result(rule="R", **fields):
     return {"ruleId": rule, "message": {"text": "Something is wrong."}} | fields
 
 
-def at(uri="a.py", line=3, **more):
+def locations_at(uri="a.py", line=3, **more):
     return [{"physicalLocation": {"artifactLocation": {"uri": uri} | more, "region": {"startLine": line}}}]
 
 
-def only(document, **options):
+def only_entry(document, **options):
     (entry,), _ = read(document, **options)
     return entry
 
 
 def plain(value):
-    """A document with its long lists as lists."""
+    """A document with its lazily read lists as plain lists."""
     if isinstance(value, Entries | list):
         return [plain(one) for one in value]
     return {name: plain(one) for name, one in value.items()} if isinstance(value, dict) else value
@@ -161,7 +161,7 @@ def test_files_may_be_compressed_or_in_utf_16():
         json.dumps(document, ensure_ascii=False).encode("utf-16"),
         gzip.compress(json.dumps(document, ensure_ascii=False).encode("utf-16")),
     ):
-        assert only(raw).data["name"] == "Überall"
+        assert only_entry(raw).data["name"] == "Überall"
     for raw, reason in (
         (gzip.compress(b"{}" * 90)[:-9], "the file is not valid gzip"),
         (b"\xff\xfe{\x00\x00\xd8", "a text is not UTF-16"),
@@ -222,11 +222,11 @@ UNKNOWN = "Report format is not recognised"
         ([], UNKNOWN, "", "give report_type for a report without entries"),
     ],
 )
-def test_refusals_name_what_was_found(document, message, pointer, reason):
-    told = refusal(document)
+def test_refusals_have_a_message_a_position_and_a_reason(document, message, pointer, reason):
+    refused = refusal(document)
 
-    assert told[:2] == (message, pointer)
-    assert reason in told[2]
+    assert refused[:2] == (message, pointer)
+    assert reason in refused[2]
 
 
 @pytest.mark.parametrize(
@@ -262,17 +262,17 @@ def test_unknown_content_with_a_type_is_read_as_gitlab_format(document):
     assert detection.format_of(Document(io.BytesIO(orjson.dumps(document))).top, "sast").name == "gitlab"
 
 
-def test_a_type_that_a_format_never_has_is_refused():
+def test_a_type_that_a_format_does_not_have_is_refused():
     bandit = {"results": [], "metrics": {}, "generated_at": ""}
 
     assert refusal(bandit, report_type="dast")[2] == "bandit reports are sast, not dast"
     expected = "grype reports are dependency_scanning or container_scanning, not sast"
     assert refusal({"matches": []}, report_type="sast")[2] == expected
-    assert only(sarif(result()), report_type="dast").report_type == "dast"
+    assert only_entry(sarif(result()), report_type="dast").report_type == "dast"
 
 
 @pytest.mark.parametrize(
-    ("document", "told"),
+    ("document", "expected"),
     [
         ({"scan": {"type": "dast"}, "vulnerabilities": []}, "dast"),
         ({"version": "1", "vulnerabilities": [{"category": "sast"}, {"category": "sast"}]}, "sast"),
@@ -280,10 +280,10 @@ def test_a_type_that_a_format_never_has_is_refused():
         ({"version": "1", "vulnerabilities": []}, None),
     ],
 )
-def test_the_type_of_a_gitlab_report_is_detected(document, told):
+def test_the_type_of_a_gitlab_report_is_detected(document, expected):
     top = Document(io.BytesIO(orjson.dumps(document))).top
-    if told:
-        assert detection.type_of_gitlab_report(top) == told
+    if expected:
+        assert detection.type_of_gitlab_report(top) == expected
     else:
         with pytest.raises(BrokenReport, match="give report_type"):
             detection.type_of_gitlab_report(top)
@@ -318,11 +318,11 @@ def test_paths_are_made_relative(uri, root, path):
 def test_paths_above_the_root_or_too_long_are_invalid(uri):
     with pytest.raises(BrokenPath):
         Paths(Reading(Options())).relative(uri)
-    (left,), reading = read(sarif(result(locations=at(uri))))
-    assert (left.reason, reading.warnings["broken_entry"]["pointer"]) == ("broken", "/runs/0/results/0")
+    (skipped,), reading = read(sarif(result(locations=locations_at(uri))))
+    assert (skipped.reason, reading.warnings["broken_entry"]["pointer"]) == ("broken", "/runs/0/results/0")
 
 
-def test_bases_are_resolved_and_loops_end():
+def test_base_uris_are_resolved_and_cycles_end():
     bases = {
         "SRC": {"uri": "src/", "uriBaseId": "ROOT"},
         "ROOT": {"uri": "file:///home/ci/shop/"},
@@ -331,8 +331,8 @@ def test_bases_are_resolved_and_loops_end():
     }
     entries, _ = read(
         sarif(
-            *(result(locations=at("db/q.py", uriBaseId=name)) for name in ("SRC", "A", "%SRCROOT%")),
-            result(locations=at("file:///home/ci/shop/x.py")),
+            *(result(locations=locations_at("db/q.py", uriBaseId=name)) for name in ("SRC", "A", "%SRCROOT%")),
+            result(locations=locations_at("file:///home/ci/shop/x.py")),
             originalUriBaseIds=bases,
         )
     )
@@ -379,7 +379,7 @@ SCORES = {"properties": {"security-severity": "9.0"}}
     ],
 )
 def test_severities_of_sarif_are_mapped(rule, fields, severity):
-    assert only(sarif(result(**fields), rules=[{"id": "R"} | rule])).severity.text == severity
+    assert only_entry(sarif(result(**fields), rules=[{"id": "R"} | rule])).severity.text == severity
 
 
 @pytest.mark.parametrize(
@@ -396,7 +396,7 @@ def test_severities_of_sarif_are_mapped(rule, fields, severity):
 def test_confidences_of_sarif_are_mapped(driver, rule, fields, confidence):
     document = sarif(result(properties=fields), rules=[{"id": "R", "properties": rule}], driver={"name": driver})
 
-    assert only(document).confidence.text == confidence
+    assert only_entry(document).confidence.text == confidence
 
 
 @pytest.mark.parametrize(
@@ -413,21 +413,23 @@ def test_confidences_of_sarif_are_mapped(driver, rule, fields, confidence):
         (None, "Short"),
     ],
 )
-def test_names_come_from_messages(message, name):
+def test_names_of_findings_come_from_messages(message, name):
     rule = {"id": "R", "shortDescription": {"text": "Short"}, "messageStrings": {"m": {"text": "Rule says {0}"}}}
     driver = {"globalMessageStrings": {"g": {"text": "Everywhere"}}}
 
-    assert only(sarif(result(message=message), rules=[rule], driver=driver)).data["name"] == name
+    assert only_entry(sarif(result(message=message), rules=[rule], driver=driver)).data["name"] == name
 
 
-def test_markdown_is_for_the_description_and_code_has_its_fence():
+def test_descriptions_use_markdown_and_fenced_code():
     message = {"text": "Plain.", "markdown": "**Bold** [there](1) <script>"}
-    place = at()
-    place[0]["physicalLocation"]["region"]["snippet"] = {"text": "a ``` b"}
-    entry = only(sarif(result(message=message, locations=place, relatedLocations=[{"id": 1, **at("b.py", 7)[0]}])))
+    locations = locations_at()
+    locations[0]["physicalLocation"]["region"]["snippet"] = {"text": "a ``` b"}
+    entry = only_entry(
+        sarif(result(message=message, locations=locations, relatedLocations=[{"id": 1, **locations_at("b.py", 7)[0]}]))
+    )
 
     assert entry.data["description"] == "**Bold** there (b.py:7) <script>\n\n**Code**\n\n````\na ``` b\n````"
-    secret = only(sarif(result(locations=place), driver={"name": "gitleaks"}))
+    secret = only_entry(sarif(result(locations=locations), driver={"name": "gitleaks"}))
     assert (secret.report_type, secret.data["description"]) == ("secret_detection", None)
 
 
@@ -462,14 +464,14 @@ def test_a_rule_is_found_by_id_when_the_index_contradicts():
     ],
 )
 def test_suppressions_are_dismissals(suppressions, reason):
-    entry = only(sarif(result(suppressions=suppressions)))
+    entry = only_entry(sarif(result(suppressions=suppressions)))
 
     assert (entry.suppression or {}).get("dismissal_reason") == reason
 
 
 def test_many_locations_are_counted_and_many_steps_truncated():
-    flow = [{"threadFlows": [{"locations": [{"location": at()[0]}] * 1001}]}]
-    entries, reading = read(sarif(result(locations=at() * 103, codeFlows=flow)))
+    flow = [{"threadFlows": [{"locations": [{"location": locations_at()[0]}] * 1001}]}]
+    entries, reading = read(sarif(result(locations=locations_at() * 103, codeFlows=flow)))
 
     assert (len(entries), entries[-1].reason, entries[-1].count) == (101, "limit", 3)
     assert len(entries[0].data["details"]["code_flow"]["items"]) == 1000
@@ -490,7 +492,7 @@ def test_packages_are_read_from_sarif_messages():
     assert [entry.report_type for entry in entries] == ["container_scanning", "dependency_scanning"]
     assert entries[0].data["name"] == "CVE-2026-1 in p 1"
     assert entries[1].data["solution"] == "Upgrade p to 2."
-    of_image = only(sarif(result(message={"text": text}), properties={"imageName": "shop:1"}))
+    of_image = only_entry(sarif(result(message={"text": text}), properties={"imageName": "shop:1"}))
     assert (of_image.report_type, of_image.data["location"]["image"]) == ("container_scanning", "shop:1")
 
 
@@ -525,7 +527,7 @@ PRIMARY = {"external_type": "t", "external_id": "v"}
 
 
 @pytest.mark.parametrize(
-    ("told", "kind"),
+    ("values", "kind"),
     [
         ({"fingerprints": {"a/v1": "1", "a/v2": "2"}, "partial": {"primaryLocationLineHash": "x"}}, "fingerprint"),
         ({"fingerprints": {"a/v1": "requires login"}, "partial": {"primaryLocationLineHash": "x"}}, "linehash"),
@@ -534,15 +536,15 @@ PRIMARY = {"external_type": "t", "external_id": "v"}
         ({"partial": {"email": "e", "author": "a"}}, "line"),
     ],
 )
-def test_keys_use_the_most_stable_value(told, kind):
+def test_keys_use_the_most_stable_value(values, kind):
     location = {"file": "f", "start_line": 1, "end_line": 2}
 
-    assert key_of("sast", location, PRIMARY, message="m", **told).startswith(f"f:t:v:{kind}:")
+    assert key_of("sast", location, PRIMARY, message="m", **values).startswith(f"f:t:v:{kind}:")
 
 
 def test_keys_without_lines_use_the_message_and_fingerprint_version():
-    def key(message="m", **told):
-        return key_of("sast", {}, PRIMARY, message=message, **told)
+    def key(message="m", **values):
+        return key_of("sast", {}, PRIMARY, message=message, **values)
 
     assert key(" m  n ") == key("m n") != key("o")
     assert key(fingerprints={"a/v1": "1", "a/v10": "2"}) == key(fingerprints={"a/v10": "2"})
@@ -567,7 +569,7 @@ def test_package_urls_are_parsed(purl, package):
 
 
 def test_packages_of_maven_have_their_group():
-    about = {"id": "CVE-2020-1", "severity": "High"}
+    vulnerability = {"id": "CVE-2020-1", "severity": "High"}
     artifact = {"name": "core", "version": "1", "purl": "pkg:maven/org.acme/core@1"}
     target = {
         "Target": "pom.xml",
@@ -577,10 +579,10 @@ def test_packages_of_maven_have_their_group():
     }
 
     for document in (
-        {"matches": [{"vulnerability": about, "artifact": artifact}]},
+        {"matches": [{"vulnerability": vulnerability, "artifact": artifact}]},
         {"SchemaVersion": 2, "Results": [target]},
     ):
-        assert only(document).data["name"] == "CVE-2020-1 in org.acme/core 1"
+        assert only_entry(document).data["name"] == "CVE-2020-1 in org.acme/core 1"
 
 
 def test_an_empty_sbom_is_a_scan_when_its_type_is_given():
@@ -614,7 +616,7 @@ def test_npm_audit_6_gives_a_finding_per_version():
     ],
 )
 def test_parts_of_unexpected_types_are_skipped(name, value):
-    document = sarif(result(locations=at(), codeFlows=[]), result("S"), rules=[{"id": "R"}])
+    document = sarif(result(locations=locations_at(), codeFlows=[]), result("S"), rules=[{"id": "R"}])
     *path, last = name.split("/")
     holder = document
     for part in path:
@@ -631,7 +633,7 @@ def test_hostile_texts_are_stored_as_text():
     hostile = "\0<script>alert(1)</script>" + "[" * 50 + "](" * 50
     entries, reading = read(
         sarif(
-            result("<b>\0", message={"text": hostile, "markdown": hostile}, locations=at("a\0.py")),
+            result("<b>\0", message={"text": hostile, "markdown": hostile}, locations=locations_at("a\0.py")),
             driver={"name": "<i>\0Scan"},
         )
     )

@@ -10,7 +10,7 @@ import pytest
 
 from project_service.areas.vulnerabilities.models import Pipeline, SecurityReport
 from project_service.kit.db.session import db
-from tests.areas.vulnerabilities.test_vulnerability_feedback import ADDRESS, tell
+from tests.areas.vulnerabilities.test_vulnerability_feedback import ADDRESS, send_feedback
 from tests.support.sample_data import DEV
 from tests.support.security_reports import bill, findings, ingest, report, send, vulnerability
 
@@ -148,9 +148,9 @@ def test_a_dismissal_by_the_report_follows_the_report(dev, project):
         "project_fingerprint": first["project_fingerprint"],
         "finding_uuid": first["uuid"],
     }
-    made = tell(dev, {"vulnerability_feedback": feedback})
-    assert made.status_code == 201, made.text
-    assert tell(dev, None, f"{ADDRESS}/{made.json['id']}", "DELETE").status_code == 204
+    created = send_feedback(dev, {"vulnerability_feedback": feedback})
+    assert created.status_code == 201, created.text
+    assert send_feedback(dev, None, f"{ADDRESS}/{created.json['id']}", "DELETE").status_code == 204
     assert [one["state"] for one in listed(dev, project) if one["uuid"] == first["uuid"]] == ["dismissed"]
 
     ingest(dev, project, sarif(result("A"), result("B")), "")
@@ -166,8 +166,8 @@ def test_the_page_shows_the_detected_format(visit, project):
     response = developer.open("POST", path, data=form | {"file": (io.BytesIO(orjson.dumps(document)), "r")})
 
     shown = developer.get(response.location).text
-    told = "Recognised as SARIF 2.1.0 of Some <b>Scan</b>: 3 entries read, 2 listed, 1 left out (pass 1)."
-    assert told in html.unescape(shown)
+    summary = "Recognised as SARIF 2.1.0 of Some <b>Scan</b>: 3 entries read, 2 listed, 1 left out (pass 1)."
+    assert summary in html.unescape(shown)
     assert "Some <b>" not in shown
     refused = developer.open("POST", path, data=form | {"file": (io.BytesIO(b'{"Issues":[]}'), "r")})
     assert (refused.status_code, "gosec -fmt sarif" in refused.text) == (422, True)
@@ -193,11 +193,11 @@ def test_a_finding_page_shows_markdown_code_flow_and_dismissal(visit, dev, proje
 
     assert "<strong>Bold</strong>" in shown
     assert "<script>alert" not in shown
-    for told in (
+    for expected in (
         "Code flow",
         "a.py:3",
         "Mend it.",
         "nightly",
         "The report of the scanner dismissed this: False positive",
     ):
-        assert told in shown
+        assert expected in shown

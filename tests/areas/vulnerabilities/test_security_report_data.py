@@ -1,4 +1,4 @@
-"""Real reports give exactly what their description says."""
+"""Sample reports give the findings that their description lists."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.sample_data import DEV
 from tests.support.security_reports import REPORTS, findings, ingest
 
 README = REPORTS / "README.md"
-pytestmark = pytest.mark.skipif(not README.exists(), reason="the real reports are not here")
+pytestmark = pytest.mark.skipif(not README.exists(), reason="the sample reports are missing")
 SECTION = re.compile(r"^### (\S+\.json) \(`(\w+)`\)\n\n(.*?)\n\n", re.MULTILINE | re.DOTALL)
 CELLS = re.compile(r"\s*\|\s*")
 TEXT = README.read_text() if README.exists() else ""
@@ -23,20 +23,20 @@ FILTERS = re.findall(r"^\| `([a-z_=&,]+)` \| (\d+) \|$", TEXT, re.MULTILINE)
 
 @pytest.fixture
 def first_project(people):
-    """The project that the identities of the description are of."""
-    made = sample_data.make_project("shop", sample_data.make_group("acme"), id=1)
-    sample_data.add_member(made, people[DEV], sample_data.ROLES[DEV])
-    return made
+    """The project for which the description gives identities."""
+    created = sample_data.make_project("shop", sample_data.make_group("acme"), id=1)
+    sample_data.add_member(created, people[DEV], sample_data.ROLES[DEV])
+    return created
 
 
-def told(row):
-    """One row of the description, as the API would have it."""
+def expected_row(row):
+    """The values of one row of the description."""
     cells = [cell.replace("\\|", "|") for cell in CELLS.split(row.strip("| "))]
     _, severity, confidence, name, scanner, identifier, place, project_fingerprint, uuid = cells
     return severity, confidence, name, scanner, identifier, place, project_fingerprint.strip("`"), uuid.strip("`")
 
 
-def seen(finding):
+def actual_row(finding):
     first = finding["identifiers"][0]
     return (
         finding["severity"],
@@ -61,8 +61,8 @@ def test_a_sample_report_gives_its_findings_in_order(name, as_, first_project):
     ingest(dev, first_project, (REPORTS / name).read_bytes(), kind)
     listed = dev.get(findings(first_project)).json
 
-    expected = [told(row) for row in rows]
-    assert [seen(finding) for finding in listed] == [(*row[:5], *row[6:]) for row in expected]
+    expected = [expected_row(row) for row in rows]
+    assert [actual_row(finding) for finding in listed] == [(*row[:5], *row[6:]) for row in expected]
     assert {finding["report_type"] for finding in listed} == {kind}
 
 
@@ -82,7 +82,7 @@ def test_all_sample_reports_fit_in_one_pipeline(as_, first_project):
         assert len(dev.get(findings(first_project, f"scope=all&per_page=100&{query}")).json) == int(count), query
 
 
-def test_a_report_with_duplicates_has_these_counts(as_, first_project):
+def test_a_sample_report_with_duplicates_gives_two_findings_with_remediations(as_, first_project):
     name = "gl-dependency-scanning-report-14.0.2-remediations.json"
     dev = as_(DEV)
 
@@ -96,7 +96,7 @@ def test_a_report_with_duplicates_has_these_counts(as_, first_project):
     assert first["project_fingerprint"] == fingerprint("")
 
 
-def test_the_worked_example_gives_its_result(as_, first_project):
+def test_the_worked_example_of_the_reference_gives_its_finding(as_, first_project):
     dev = as_(DEV)
     sha = "4a1f" * 10
     ingest(dev, first_project, (REPORTS / "gl-sast-report-3.0.0.json").read_bytes(), "sast", sha=sha)

@@ -1,4 +1,4 @@
-"""Reports of scanners come in through HTTP (security reports reference, section 11)."""
+"""Uploads of scanner reports through HTTP (security reports reference, section 11)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def dev(as_, project):
     return as_(DEV)
 
 
-def rows():
-    """How many rows there are of everything that a report leaves behind."""
+def row_counts():
+    """The numbers of stored rows: pipelines, reports, findings, tallies."""
     return [db.session.query(table).count() for table in (Pipeline, SecurityReport, Finding, Tally)]
 
 
@@ -32,8 +32,8 @@ def names(client, project, query="scope=all&per_page=100"):
     return [finding["name"] for finding in client.get(findings(project, query)).json]
 
 
-def one(client, project, entry, kind="sast", **fields):
-    """How the only entry of a report is listed."""
+def ingest_one(client, project, entry, kind="sast", **fields):
+    """Ingest a report with one entry; returns its listed finding."""
     ingest(client, project, report(entry, **fields), kind)
     (found,) = client.get(findings(project)).json
     return found
@@ -43,11 +43,11 @@ def one(client, project, entry, kind="sast", **fields):
 def test_a_report_returns_its_counts(dev, project):
     response = send(dev, project, report(vulnerability("a"), vulnerability("a"), vulnerability("b")))
 
-    told = response.json
-    stored = db.session.get_one(Pipeline, told.pop("pipeline_id"))
+    summary = response.json
+    stored = db.session.get_one(Pipeline, summary.pop("pipeline_id"))
     counts = {"found": 3, "merged": 2, "dropped": 1, "left": {"total": 0, "reasons": {}}, "suppressed": 0}
     assert response.status_code == 201
-    assert told == counts | {
+    assert summary == counts | {
         "format": "gitlab",
         "format_version": "14.0.0",
         "report_type": "sast",
@@ -88,7 +88,7 @@ def test_a_report_has_a_branch_and_a_commit(dev, project):
 def test_an_invalid_branch_or_commit_is_refused(fields, refusal, dev, project):
     response = send(dev, project, report(vulnerability()), **fields)
 
-    assert (response.status_code, response.json, rows()) == (400, {"message": refusal}, [0, 0, 0, 0])
+    assert (response.status_code, response.json, row_counts()) == (400, {"message": refusal}, [0, 0, 0, 0])
 
 
 def test_a_report_for_an_unknown_pipeline_is_refused(dev, project, people):
@@ -132,7 +132,7 @@ def test_required_parameters_are_named(data, refusal, dev, project):
     ("person", "status"),
     [(ADA, 201), (OLIVE, 201), (MAX, 201), (DEV, 201), (RITA, 403), (GUS, 403), (SAM, 404), (NOBODY, 401)],
 )
-def test_roles_that_send_reports(person, status, as_, project):
+def test_these_roles_send_reports(person, status, as_, project):
     assert send(as_(person), project, report()).status_code == status
 
 
@@ -148,8 +148,8 @@ def test_archived_projects_and_disabled_security_refuse_reports(dev, project):
 
 
 NOT_JSON = "JSON parsing failed"
-NO_REPORT = "sast security report parsing failed"
-NAMELESS = "has no message, no name and no identifiers"
+INVALID_REPORT = "sast security report parsing failed"
+WITHOUT_NAME = "has no message, no name and no identifiers"
 
 
 @pytest.mark.parametrize("streamed", [False, True])
@@ -165,33 +165,38 @@ NAMELESS = "has no message, no name and no identifiers"
         (b'{"vulnerabilities": [{"name": "\xff"}]}', NOT_JSON, "", None),
         (b'{"vulnerabilities":[{"name":"A","links":' + b"[" * 2000 + b"]" * 2000 + b"}]}", NOT_JSON, "", None),
         (b'{"vulnerabilities":[{"name":"A","details":' + b"[" * 400 + b"]" * 400 + b"}]}", NOT_JSON, "", None),
-        (b"5", NO_REPORT, "", "must be an object"),
-        (b"null", NO_REPORT, "", "must be an object"),
-        (b'"text"', NO_REPORT, "", "must be an object"),
-        (b'{"vulnerabilities": {}}', NO_REPORT, "/vulnerabilities", "must be an array"),
-        (b'{"vulnerabilities": {"item": {"name": "A"}}}', NO_REPORT, "/vulnerabilities", "must be an array"),
-        (b'{"vulnerabilities": "none"}', NO_REPORT, "/vulnerabilities", "must be an array"),
-        (b'{"vulnerabilities": [{"name": "A"}, {}]}', NO_REPORT, "/vulnerabilities/1", NAMELESS),
-        (b'{"vulnerabilities": [{"name": " ", "identifiers": []}]}', NO_REPORT, "/vulnerabilities/0", NAMELESS),
-        (b'{"vulnerabilities": [7]}', NO_REPORT, "/vulnerabilities/0", "must be an object"),
+        (b"5", INVALID_REPORT, "", "must be an object"),
+        (b"null", INVALID_REPORT, "", "must be an object"),
+        (b'"text"', INVALID_REPORT, "", "must be an object"),
+        (b'{"vulnerabilities": {}}', INVALID_REPORT, "/vulnerabilities", "must be an array"),
+        (b'{"vulnerabilities": {"item": {"name": "A"}}}', INVALID_REPORT, "/vulnerabilities", "must be an array"),
+        (b'{"vulnerabilities": "none"}', INVALID_REPORT, "/vulnerabilities", "must be an array"),
+        (b'{"vulnerabilities": [{"name": "A"}, {}]}', INVALID_REPORT, "/vulnerabilities/1", WITHOUT_NAME),
+        (
+            b'{"vulnerabilities": [{"name": " ", "identifiers": []}]}',
+            INVALID_REPORT,
+            "/vulnerabilities/0",
+            WITHOUT_NAME,
+        ),
+        (b'{"vulnerabilities": [7]}', INVALID_REPORT, "/vulnerabilities/0", "must be an object"),
         (
             b'{"vulnerabilities": [{"name": "A", "severity": 5}]}',
-            *(NO_REPORT, "/vulnerabilities/0/severity", "must be a string or null"),
+            *(INVALID_REPORT, "/vulnerabilities/0/severity", "must be a string or null"),
         ),
         (
             b'{"vulnerabilities": [{"name": "A"}, {"name": "A", "confidence": {}}]}',
-            *(NO_REPORT, "/vulnerabilities/1/confidence", "must be a string or null"),
+            *(INVALID_REPORT, "/vulnerabilities/1/confidence", "must be a string or null"),
         ),
         (
             b'{"vulnerabilities": [], "remediations": [{"fixes": []}, {"summary": "x"}]}',
-            *(NO_REPORT, "/remediations/1", "must contain the property fixes"),
+            *(INVALID_REPORT, "/remediations/1", "must contain the property fixes"),
         ),
         (
             b'{"vulnerabilities": [], "remediations": [{"fixes": {}}]}',
-            *(NO_REPORT, "/remediations/0/fixes", "must be an array"),
+            *(INVALID_REPORT, "/remediations/0/fixes", "must be an array"),
         ),
-        (b'{"vulnerabilities": [], "remediations": ["x"]}', NO_REPORT, "/remediations/0", "must be an object"),
-        (b'[{"name": "A"}, {"severity": 1, "name": "B"}]', NO_REPORT, "/1/severity", "must be a string or null"),
+        (b'{"vulnerabilities": [], "remediations": ["x"]}', INVALID_REPORT, "/remediations/0", "must be an object"),
+        (b'[{"name": "A"}, {"severity": 1, "name": "B"}]', INVALID_REPORT, "/1/severity", "must be a string or null"),
     ],
 )
 def test_an_invalid_report_is_refused_with_the_position(
@@ -204,7 +209,7 @@ def test_an_invalid_report_is_refused_with_the_position(
 
     assert (response.status_code, response.json["message"], response.json["pointer"]) == (422, message, pointer)
     assert response.json["reason"] == reason if reason else response.json["reason"]
-    assert rows() == [0, 0, 0, 0]
+    assert row_counts() == [0, 0, 0, 0]
 
 
 @pytest.mark.parametrize("kind", ["dast", "container_scanning", "coverage_fuzzing", "api_fuzzing"])
@@ -217,13 +222,13 @@ def test_a_bare_list_is_refused_for_some_types(kind, dev, project):
 @pytest.mark.parametrize("kind", ["sast", "secret_detection", "dependency_scanning"])
 def test_a_bare_list_gives_the_same_as_a_report(kind, dev, project):
     entries = [vulnerability("a"), vulnerability("b")]
-    seen = []
+    results = []
     for document in (entries, report(*entries)):
         ingest(dev, project, document, kind)
-        seen.append(dev.get(findings(project)).json)
+        results.append(dev.get(findings(project)).json)
 
-    assert seen[0] == seen[1]
-    assert len(seen[0]) == 2
+    assert results[0] == results[1]
+    assert len(results[0]) == 2
 
 
 @pytest.mark.parametrize(
@@ -266,8 +271,8 @@ def test_an_invalid_report_does_not_change_others_of_its_pipeline(dev, project):
         ({"name": None, "identifiers": ["nonsense"]}, "SAST in a.py"),
     ],
 )
-def test_titles_come_from_these_fields(fields, name, dev, project):
-    assert one(dev, project, vulnerability("a", **fields))["name"] == name
+def test_the_name_of_a_finding_comes_from_the_first_usable_field(fields, name, dev, project):
+    assert ingest_one(dev, project, vulnerability("a", **fields))["name"] == name
 
 
 @pytest.mark.parametrize(
@@ -284,8 +289,8 @@ def test_titles_come_from_these_fields(fields, name, dev, project):
         ("coverage_fuzzing", {"crash_type": "Leak", "crash_state": "main"}, "Rule a in Leak:main"),
     ],
 )
-def test_a_title_is_built_from_the_location(kind, location, name, dev, project):
-    assert one(dev, project, vulnerability("a", name=None, location=location), kind)["name"] == name
+def test_a_missing_name_is_built_from_the_identifier_and_location(kind, location, name, dev, project):
+    assert ingest_one(dev, project, vulnerability("a", name=None, location=location), kind)["name"] == name
 
 
 SCAN = {"scanner": {"id": "s", "name": "The Scanner"}, "type": "sast", "status": "success"}
@@ -303,8 +308,8 @@ SCAN = {"scanner": {"id": "s", "name": "The Scanner"}, "type": "sast", "status":
         (None, {"scanner": "text"}, (None, None)),
     ],
 )
-def test_the_scanner_is_read(own, scan, scanner, dev, project):
-    found = one(dev, project, vulnerability(scanner=own), scan=scan)
+def test_the_scanner_comes_from_the_entry_or_the_scan(own, scan, scanner, dev, project):
+    found = ingest_one(dev, project, vulnerability(scanner=own), scan=scan)
 
     assert (found["scanner"]["external_id"], found["scanner"]["name"]) == scanner
 
@@ -317,7 +322,7 @@ def test_the_first_name_of_a_scanner_is_kept(dev, project):
 
 
 def test_the_tool_of_old_reports_is_the_scanner(dev, project):
-    assert one(dev, project, vulnerability(tool="brakeman"))["scanner"] == {
+    assert ingest_one(dev, project, vulnerability(tool="brakeman"))["scanner"] == {
         "external_id": "brakeman",
         "name": "Brakeman",
     }
@@ -335,10 +340,10 @@ def test_the_tool_of_old_reports_is_the_scanner(dev, project):
     ],
 )
 def test_scan_data_is_read(scan, shown, dev, project):
-    assert one(dev, project, vulnerability(), scan=scan)["scan"] == shown
+    assert ingest_one(dev, project, vulnerability(), scan=scan)["scan"] == shown
 
 
-def test_parts_are_returned_unchanged(dev, project):
+def test_fields_of_a_finding_are_returned_unchanged(dev, project):
     parts = {
         "description": "Two\nlines <b>",
         "links": [{"url": "https://a.example"}, {"name": "B", "url": "https://b.example"}],
@@ -348,27 +353,29 @@ def test_parts_are_returned_unchanged(dev, project):
         "solution": "Mend it",
     }
 
-    found = one(dev, project, vulnerability(**parts), "secret_detection")
+    found = ingest_one(dev, project, vulnerability(**parts), "secret_detection")
 
     assert {name: found[name] for name in parts} == parts
 
 
 @pytest.mark.parametrize("value", [None, "text", 5, {"a": 1}])
 def test_invalid_lists_are_ignored(value, dev, project):
-    found = one(dev, project, vulnerability(links=value, identifiers=value, assets=value))
+    found = ingest_one(dev, project, vulnerability(links=value, identifiers=value, assets=value))
 
     assert (found["links"], found["identifiers"], found["assets"], found["uuid"]) == ([], [], [], None)
 
 
 @pytest.mark.parametrize("value", [None, "text", 5, [1]])
 def test_invalid_objects_are_ignored(value, dev, project):
-    found = one(dev, project, vulnerability(location=value, details=value, evidence=None))
+    found = ingest_one(dev, project, vulnerability(location=value, details=value, evidence=None))
 
     assert (found["location"], found["details"], found["evidence"]) == ({}, {}, None)
 
 
 def test_entries_that_are_not_objects_are_skipped(dev, project):
-    found = one(dev, project, vulnerability(links=["x", {"url": "u"}], identifiers=[None, {"type": "t", "value": "v"}]))
+    found = ingest_one(
+        dev, project, vulnerability(links=["x", {"url": "u"}], identifiers=[None, {"type": "t", "value": "v"}])
+    )
 
     assert ([link["url"] for link in found["links"]], [one["external_id"] for one in found["identifiers"]]) == (
         ["u"],
@@ -385,7 +392,7 @@ def test_evidence_is_read(dev, project):
         "supporting_messages": [{"name": "Original"}],
     }
 
-    found = one(dev, project, vulnerability(evidence=evidence), "dast")
+    found = ingest_one(dev, project, vulnerability(evidence=evidence), "dast")
 
     assert found["evidence"] == "It answers"
     assert found["request"] == {
@@ -416,7 +423,7 @@ def test_evidence_is_read(dev, project):
     ],
 )
 def test_severities_are_normalised(severity, level, dev, project):
-    assert one(dev, project, vulnerability() | {"severity": severity})["severity"] == level
+    assert ingest_one(dev, project, vulnerability() | {"severity": severity})["severity"] == level
 
 
 @pytest.mark.parametrize(
@@ -424,11 +431,11 @@ def test_severities_are_normalised(severity, level, dev, project):
     [("Experimental", "experimental"), ("Ignore", "ignore"), ("Confirmed", "confirmed"), ("critical", "unknown")],
 )
 def test_confidences_are_normalised(confidence, level, dev, project):
-    assert one(dev, project, vulnerability(confidence=confidence))["confidence"] == level
+    assert ingest_one(dev, project, vulnerability(confidence=confidence))["confidence"] == level
 
 
-def test_the_report_type_is_the_one_sent(dev, project):
-    found = one(dev, project, vulnerability(category="sast"), "secret_detection", scan=SCAN)
+def test_the_sent_report_type_overrides_the_report(dev, project):
+    found = ingest_one(dev, project, vulnerability(category="sast"), "secret_detection", scan=SCAN)
 
     assert (found["report_type"], found["scan"]["type"]) == ("secret_detection", "sast")
 
@@ -452,13 +459,15 @@ FIX = {"fixes": [{"id": "id-a"}], "summary": "Upgrade", "diff": "ZGlmZg=="}
     ],
 )
 def test_remediations_are_matched_to_findings(own, remediations, solution, shown, dev, project):
-    found = one(dev, project, vulnerability(solution=own), remediations=remediations)
+    found = ingest_one(dev, project, vulnerability(solution=own), remediations=remediations)
 
     assert (found["solution"], found["remediations"]) == (solution, remediations[:1] if shown == "same" else shown)
 
 
 def test_an_empty_key_has_no_remediation(dev, project):
-    found = one(dev, project, vulnerability(cve="", id=None), remediations=[{"fixes": [{"id": "x"}, {"cve": ""}]}])
+    found = ingest_one(
+        dev, project, vulnerability(cve="", id=None), remediations=[{"fixes": [{"id": "x"}, {"cve": ""}]}]
+    )
 
     assert found["remediations"] is None
 
@@ -488,7 +497,7 @@ def test_characters_that_databases_cannot_store_are_replaced(streamed, dev, proj
 
 
 def dependency(key, advisory, kind="gemnasium", **fields):
-    """An entry of a report of dependencies, all of one package."""
+    """An entry of a dependency report; all entries are about one package."""
     location = {"file": "go.sum", "dependency": {"package": {"name": "yaml"}, "version": key}}
     identifiers = [{"type": kind, "name": advisory, "value": advisory}]
     return vulnerability(key, **({"location": location, "identifiers": identifiers} | fields))
@@ -526,8 +535,8 @@ def test_cwe_classes_do_not_make_duplicates(kind, dev, project):
 
 
 def test_another_location_is_another_finding(dev, project):
-    elsewhere = {"file": "other/go.sum", "dependency": {"package": {"name": "yaml"}}}
-    entries = [dependency("1", "A"), dependency("2", "A", location=elsewhere)]
+    other_location = {"file": "other/go.sum", "dependency": {"package": {"name": "yaml"}}}
+    entries = [dependency("1", "A"), dependency("2", "A", location=other_location)]
 
     ingest(dev, project, report(*entries), "dependency_scanning")
 
@@ -547,8 +556,8 @@ def test_duplicates_across_reports_are_dropped(dev, project):
 
     response = send(dev, project, report(vulnerability("a"), vulnerability("c", name="Later")), pipeline_id=pipeline)
 
-    told = {name: response.json[name] for name in ("pipeline_id", "report_type", "found", "merged", "dropped")}
-    assert told == {"pipeline_id": pipeline, "report_type": "sast", "found": 2, "merged": 1, "dropped": 1}
+    summary = {name: response.json[name] for name in ("pipeline_id", "report_type", "found", "merged", "dropped")}
+    assert summary == {"pipeline_id": pipeline, "report_type": "sast", "found": 2, "merged": 1, "dropped": 1}
     assert names(dev, project) == ["Finding a", "Finding b", "Finding c"]
     assert dev.get(findings(project)).headers["X-Total"] == "3"
 
@@ -684,14 +693,14 @@ def test_a_streamed_report_equals_a_loaded_one(dev, project, monkeypatch):
         remediations=[FIX | {"fixes": [{"id": "id-007"}]}],
         scan=SCAN,
     )
-    seen = []
+    results = []
     for limit in (1 << 20, -1):
         monkeypatch.setattr(report_json, "MAX_PARSED_BYTES", limit)
         ingest(dev, project, document)
-        seen.append([dev.get(findings(project, f"per_page=100&page={page}")).json for page in (1, 2, 3)])
+        results.append([dev.get(findings(project, f"per_page=100&page={page}")).json for page in (1, 2, 3)])
 
-    assert seen[0] == seen[1]
-    assert seen[0][0][7]["remediations"][0]["summary"] == "Upgrade"
+    assert results[0] == results[1]
+    assert results[0][0][7]["remediations"][0]["summary"] == "Upgrade"
 
 
 def test_reports_have_a_larger_body_limit(dev, project):
@@ -756,10 +765,10 @@ def test_concurrent_reports_of_one_commit_are_all_stored(as_, project, app):
     with ThreadPoolExecutor(6) as threads:
         assert list(threads.map(add, range(6))) == [201] * 6
 
-    made = pipelines_of(project)
-    assert 2 <= len(made) <= 4
-    assert len(listed_in(clients[0], project, made[-1])) == 3
-    assert len({name for one in made for name in listed_in(clients[0], project, one)}) == 6
+    pipelines = pipelines_of(project)
+    assert 2 <= len(pipelines) <= 4
+    assert len(listed_in(clients[0], project, pipelines[-1])) == 3
+    assert len({name for one in pipelines for name in listed_in(clients[0], project, one)}) == 6
 
 
 @pytest.mark.both_databases

@@ -64,7 +64,7 @@ class Postman(socketserver.StreamRequestHandler):
 
 
 class MailServer(socketserver.ThreadingTCPServer):
-    """Keeps what it is sent; ``answers`` by recipient, or to ``DATA``."""
+    """Records received mails; ``responses`` by recipient, or to ``DATA``."""
 
     daemon_threads = True
     allow_reuse_address = True

@@ -26,7 +26,7 @@ def test_the_version_has_the_documented_keys(address, as_stranger):
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_these_scopes_may_read_the_version(address, people, client_of):
+def test_api_and_user_scopes_read_the_version(address, people, client_of):
     for scope, status in (("api", 200), ("read_api", 200), ("read_user", 200), ("read_repository", 403)):
         client = client_of(people[MAX], scope)
         assert (client.get(address).status_code, client.head(address).status_code) == (status, status), scope

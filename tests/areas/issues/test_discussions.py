@@ -10,7 +10,7 @@ from tests.support.sample_data import ADA, SAM, make_project
 @pytest.fixture
 def public_project(people):
     """A public project without members."""
-    return make_project("place", visibility="public")
+    return make_project("public", visibility="public")
 
 
 @pytest.fixture

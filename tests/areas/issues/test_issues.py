@@ -449,7 +449,7 @@ def test_the_list_of_notes_takes_a_constant_number_of_statements(project, open_i
     assert (len(response.json), len(ten)) == (10, len(one))
 
 
-# Writing
+# Create, update, delete
 
 
 REFUSED_ISSUES = [
@@ -676,7 +676,7 @@ def test_a_refused_issue_uses_no_number(project, open_issue, as_):
 
 @pytest.fixture
 def send_concurrently(app, as_):
-    """Sends a request twenty times, eight at a time; returns the bodies."""
+    """Sends a request twenty times, eight at a time; returns the responses."""
 
     def send(method, path, **fields):
         token = as_(DEV).token

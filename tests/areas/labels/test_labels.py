@@ -70,7 +70,7 @@ def test_the_text_color_contrasts_with_the_color(color, text_color, project, as_
 
 
 @pytest.mark.parametrize("color", ["", "red", "#ff", "#gggggg", "é"])
-def test_an_invalid_stored_color_has_a_white_text(color, project, as_):
+def test_an_invalid_stored_color_gets_a_white_text_color(color, project, as_):
     make_label(project, "a", color=color)
 
     assert as_(GUS).get(labels_path(project, "a")).json["text_color"] == "#FFFFFF"
@@ -136,7 +136,7 @@ def test_a_missing_label_is_not_found(project, as_):
     ],
 )
 @pytest.mark.parametrize("more", [(), ("a",)])
-def test_roles_that_read_labels(more, fields, statuses, project, as_):
+def test_visibility_and_access_levels_decide_who_reads_labels(more, fields, statuses, project, as_):
     make_label(project, "a")
     update_project(project, **fields)
 

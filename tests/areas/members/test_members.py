@@ -285,7 +285,7 @@ def test_the_list_of_members_takes_a_constant_number_of_queries(
     for _ in range(7 if kind == "projects" else 2):
         add_member(group_or_project, make_user(), Role.GUEST)
     counts = []
-    for size in (2, 1, 6):  # the first marks the token as used
+    for size in (2, 1, 6):  # the first request also stores that the token was used
         with count_queries() as queries:
             as_admin.get(f"/{kind}/{group_or_project.id}/members{path}?per_page={size}")
         counts.append(len(queries))
@@ -419,7 +419,7 @@ def test_a_level_equal_to_the_inherited_one_is_accepted(project, group, newcomer
 
 @pytest.fixture
 def shared_group(people, group):
-    """A group of olive in which max is an owner through a share."""
+    """A group of olive of which max is an owner through a share."""
     friends = make_group("friends")
     add_member(friends, people[MAX], Role.OWNER)
     share(group, friends, Role.OWNER)

@@ -212,7 +212,7 @@ def test_lists_do_not_load_columns_of_the_single_view(project, as_, count_querie
         ("public", "disabled", [403, 403, 403, 403, 403, 403, 403, 401]),
     ],
 )
-def test_roles_that_read_merge_requests(visibility, level, statuses, more, project, as_):
+def test_visibility_and_access_level_decide_who_reads_merge_requests(visibility, level, statuses, more, project, as_):
     update_project(project, visibility=Visibility.of(visibility), merge_requests_access_level=level)
     make_merge_request(project, milestone_id=(milestone := make_milestone(project)).id)
     path = (

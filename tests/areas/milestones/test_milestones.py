@@ -18,7 +18,7 @@ from project_service.kit.db.session import db
 from tests.support.sample_data import DEV, GUS, MAX, NOBODY, OLIVE, PEOPLE, RITA, SAM, make_project
 
 MISSING = {"message": "404 Milestone Not Found"}
-TITLE_TAKEN = "already being used for another group or project milestone."
+TITLE_TAKEN_MESSAGE = "already being used for another group or project milestone."
 UNMODIFIED_SINCE_1990 = {"If-Unmodified-Since": "Mon, 01 Jan 1990 00:00:00 GMT"}
 
 
@@ -133,7 +133,7 @@ def test_an_archived_project_is_read_only(project, create, as_):
         ({"title": ""}, {"message": {"title": ["can't be blank"]}}),
         ({"title": "  "}, {"message": {"title": ["can't be blank"]}}),
         ({"title": "x" * 256}, {"message": {"title": ["is too long (maximum is 255 characters)"]}}),
-        ({"title": "1.0"}, {"message": {"title": [TITLE_TAKEN]}}),
+        ({"title": "1.0"}, {"message": {"title": [TITLE_TAKEN_MESSAGE]}}),
         (
             {"title": "x", "start_date": "2030-01-02", "due_date": "2030-01-01"},
             {"message": {"due_date": ["must be greater than start date"]}},
@@ -302,9 +302,8 @@ def test_a_delete_with_an_old_if_unmodified_since_is_412(project, create, as_):
 def test_the_list_takes_a_constant_number_of_statements(project, create, as_, count_queries):
     create("0")
     client = as_(RITA)
-    client.get(
-        milestones(project), query_string={"per_page": 50}
-    )  # other than the measured request, which must not be repeated
+    # a first request sends statements that later ones do not need; it differs from the measured request
+    client.get(milestones(project), query_string={"per_page": 50})
 
     with count_queries() as one:
         client.get(milestones(project))
@@ -347,7 +346,7 @@ def test_only_one_of_several_concurrent_titles_is_created(project, send_concurre
 
     assert sorted(response.status_code for response in responses) == [201] + [400] * 19
     assert [response.json for response in responses if response.status_code == 400] == [
-        {"message": {"title": [TITLE_TAKEN]}}
+        {"message": {"title": [TITLE_TAKEN_MESSAGE]}}
     ] * 19
 
 

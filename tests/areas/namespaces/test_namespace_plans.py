@@ -129,10 +129,10 @@ def test_administrators_remove_a_plan_with_its_seats(group, as_admin):
     namespace_jobs.refresh_seats()
 
     response = as_admin.put(f"/groups/{group.id}", json={"plan": None})
-    gone = show(as_admin, group)
+    without_plan = show(as_admin, group)
     as_admin.put(f"/groups/{group.id}", json={"plan": "premium"})
 
-    assert (response.status_code, gone["plan"], SEATS & set(gone)) == (200, "default", set())
+    assert (response.status_code, without_plan["plan"], SEATS & set(without_plan)) == (200, "default", set())
     assert seats_of(as_admin, group) == (0, 0)
 
 
@@ -199,11 +199,11 @@ def test_max_seats_used_is_the_highest_count_so_far(group, people, as_admin):
     as_admin.put(f"/groups/{group.id}", json={"plan": "premium"})
     actual = []
     memberships = [add_member(group, people[name], Role.REPORTER) for name in (DEV, RITA)]
-    for gone in (*memberships, None):
+    for removed in (*memberships, None):
         namespace_jobs.refresh_seats()
         actual.append(seats_of(as_admin, group))
-        if gone is not None:
-            db.session.delete(reload(gone))
+        if removed is not None:
+            db.session.delete(reload(removed))
             db.session.commit()
 
     assert actual == [(3, 3), (2, 3), (1, 3)]

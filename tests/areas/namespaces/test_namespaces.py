@@ -57,7 +57,7 @@ def show(client, namespace):
 
 @pytest.fixture
 def namespaces(people, group):
-    """``acme`` with guest gus and two levels of subgroups, dev a developer of the first; and three unrelated groups."""
+    """``acme`` with guest gus and two levels of subgroups, dev a developer of the first; and three more groups."""
     groups = {"acme": group, "tools": make_group("tools", group, name="Acme Tools")}
     groups |= {"deep": make_group("deep", groups["tools"]), "open": make_group("open", visibility="public")}
     groups |= {"lent": make_group("lent"), "other": make_group("other")}
@@ -196,7 +196,7 @@ def test_an_owned_group_has_all_keys(namespaces, as_):
         (ADA, "ada", OWN_NAMESPACE_KEYS),
     ],
 )
-def test_keys_of_a_namespace_by_role(person, namespace, keys, namespaces, as_):
+def test_the_keys_of_a_namespace_depend_on_the_role(person, namespace, keys, namespaces, as_):
     shown = as_(person).get(f"/namespaces/{namespace}").json
     listed = [found for found in as_(person).get("/namespaces").json if found["id"] == shown["id"]]
 
@@ -421,10 +421,10 @@ def test_members_of_a_project_are_not_shown_its_group(namespaces, people, as_str
 
 
 @pytest.mark.parametrize(
-    "place", ["0", "-5", "4711", "9" * 30, "nothing", "acme%2Fnothing", "acme%2Ftools%2F", "%20", "größe"]
+    "target", ["0", "-5", "4711", "9" * 30, "nothing", "acme%2Fnothing", "acme%2Ftools%2F", "%20", "größe"]
 )
-def test_unknown_ids_are_not_found(place, namespaces, as_admin):
-    response = as_admin.get(f"/namespaces/{place}")
+def test_unknown_ids_and_paths_are_not_found(target, namespaces, as_admin):
+    response = as_admin.get(f"/namespaces/{target}")
 
     assert (response.status_code, response.json) == (404, MISSING)
 
@@ -486,7 +486,7 @@ EXISTS_RESPONSES = (
 )
 
 
-def test_existence_and_suggestions_of_paths(people, as_stranger):
+def test_existing_paths_get_a_suggestion(people, as_stranger):
     a, b = make_group("a", name="A name"), make_group("b")
     for path, parent in (("namespace-1", None), ("with.dot", None), ("1234", None), ("sub2", b)):
         make_group(path, parent)
@@ -612,8 +612,8 @@ def test_guests_are_free_if_the_stored_or_the_requested_plan_is_the_top_plan(
 def test_members_of_subgroups_count_once_and_those_of_projects_as_billable(people, group, as_):
     below = make_group("below", make_group("middle", group))
     project = make_project("shop", below)
-    for place, name in ((group, GUS), (below, GUS), (below, DEV), (project, DEV), (project, SAM)):
-        add_member(place, people[name], Role.REPORTER)
+    for target, name in ((group, GUS), (below, GUS), (below, DEV), (project, DEV), (project, SAM)):
+        add_member(target, people[name], Role.REPORTER)
 
     assert counts(as_(OLIVE), group) == (3, 4)
     assert counts(as_(OLIVE), below) == (2, 3)
@@ -651,8 +651,8 @@ def test_members_of_groups_and_projects_being_deleted_are_not_counted(people, gr
     below, invited = make_group("below", group), make_group("invited")
     project = make_project("shop", group)
     share(group, invited, Role.DEVELOPER)
-    for place, name in ((below, DEV), (project, RITA), (invited, GUS)):
-        add_member(place, people[name], Role.DEVELOPER)
+    for target, name in ((below, DEV), (project, RITA), (invited, GUS)):
+        add_member(target, people[name], Role.DEVELOPER)
     before = counts(as_(OLIVE), group)
 
     for address in (f"/groups/{below.id}", f"/projects/{project.id}", f"/groups/{invited.id}"):
@@ -666,8 +666,8 @@ def test_members_of_invited_groups_and_their_parents_are_billable(people, group,
     invited = make_group("invited", above)
     invited_subgroup = make_group("aside", invited)
     share(make_project("shop", make_group("middle", group)), invited, Role.DEVELOPER)
-    for place, name in ((above, MAX), (invited, DEV), (invited_subgroup, SAM)):
-        add_member(place, people[name], Role.DEVELOPER)
+    for target, name in ((above, MAX), (invited, DEV), (invited_subgroup, SAM)):
+        add_member(target, people[name], Role.DEVELOPER)
 
     assert counts(as_(OLIVE), group) == (1, 3)
 
@@ -698,70 +698,70 @@ class RandomMemberships:
     """Random groups, projects, users, memberships and shares, with a simple reference implementation of the counts."""
 
     def __init__(self, seed: int) -> None:
-        self.chance = random.Random(seed)
+        self.random = random.Random(seed)
         self.users = [make_user() for _ in range(7)]
         self.parents: dict[int, int | None] = {}
         for number in range(7):
-            parent = self.chance.choice([None, *self.parents])
-            group = Group(path=f"g{number}", name=f"G{number}", plan=self.chance.choice([None, "premium", "gold"]))
+            parent = self.random.choice([None, *self.parents])
+            group = Group(path=f"g{number}", name=f"G{number}", plan=self.random.choice([None, "premium", "gold"]))
             path_registry.store_namespace(
                 group, db.session.get(Group, parent) if parent else None, AssertionError(number)
             )
             self.parents[group.id] = parent
         self.projects = {
             make_project(f"p{number}", db.session.get(Group, home)).id: home
-            for number, home in enumerate(self.chance.choices(list(self.parents), k=5))
+            for number, home in enumerate(self.random.choices(list(self.parents), k=5))
         }
-        self.states = {user.id: self.chance.choice(["active"] * 4 + [BLOCKED]) for user in self.users}
+        self.states = {user.id: self.random.choice(["active"] * 4 + [BLOCKED]) for user in self.users}
         for user in self.users:
             user.state = self.states[user.id]
-        self.members = self.bind(Membership, "user_id", list(self.states), Role.MINIMAL, 16)
-        self.shares = self.bind(Share, "group_id", list(self.parents), Role.GUEST, 7)
+        self.members = self.add_rows(Membership, "user_id", list(self.states), Role.MINIMAL, 16)
+        self.shares = self.add_rows(Share, "group_id", list(self.parents), Role.GUEST, 7)
         db.session.commit()
 
-    def bind(self, kind, who, candidates, least, count):
+    def add_rows(self, kind, subject_column, candidates, min_level, count):
         """Add random memberships or shares; return them as ``(subject, target_id, is_project, level, active)``."""
-        groups = {}
+        rows = {}
         for _ in range(count):
-            is_project = self.chance.random() < 0.4
-            place = self.chance.choice(list(self.projects if is_project else self.parents))
-            subject = self.chance.choice(candidates)
-            if (subject, place, is_project) in groups or (subject == place and kind is Share):
+            is_project = self.random.random() < 0.4
+            target_id = self.random.choice(list(self.projects if is_project else self.parents))
+            subject = self.random.choice(candidates)
+            if (subject, target_id, is_project) in rows or (subject == target_id and kind is Share):
                 continue
-            level = self.chance.choice([level for level in Role if level >= least])
-            days = self.chance.choice([None, None, None, 0, 1])
+            level = self.random.choice([level for level in Role if level >= min_level])
+            days = self.random.choice([None, None, None, 0, 1])
             expires_at = None if days is None else clock.today() + dt.timedelta(days=days)
-            target = {"project_id" if is_project else "namespace_id": place}
-            db.session.add(kind(**{who: subject}, **target, access_level=level, expires_at=expires_at))
-            groups[subject, place, is_project] = (subject, place, is_project, level, days != 0)
-        return list(groups.values())
+            target = {"project_id" if is_project else "namespace_id": target_id}
+            db.session.add(kind(**{subject_column: subject}, **target, access_level=level, expires_at=expires_at))
+            rows[subject, target_id, is_project] = (subject, target_id, is_project, level, days != 0)
+        return list(rows.values())
 
-    def above(self, group):
-        return [group, *self.above(self.parents[group])] if group else []
+    def ancestors_and_self(self, group):
+        return [group, *self.ancestors_and_self(self.parents[group])] if group else []
 
-    def inside(self, place, is_project, root):
-        return root in self.above(self.projects[place] if is_project else place)
+    def is_inside(self, target_id, is_project, root):
+        return root in self.ancestors_and_self(self.projects[target_id] if is_project else target_id)
 
     def members_with_descendants(self, root):
         return {
             user
-            for user, place, is_project, _, alive in self.members
-            if alive and not is_project and self.inside(place, False, root) and self.states[user] == "active"
+            for user, target_id, is_project, _, active in self.members
+            if active and not is_project and self.is_inside(target_id, False, root) and self.states[user] == "active"
         }
 
     def billable(self, root, plan):
-        least = Role.REPORTER if plan in ("gold", "ultimate") else Role.GUEST
+        min_level = Role.REPORTER if plan in ("gold", "ultimate") else Role.GUEST
         invited = {
             above
-            for group, place, is_project, level, alive in self.shares
-            if alive and level >= least and self.inside(place, is_project, root)
-            for above in self.above(group)
+            for group, target_id, is_project, level, active in self.shares
+            if active and level >= min_level and self.is_inside(target_id, is_project, root)
+            for above in self.ancestors_and_self(group)
         }
         return {
             user
-            for user, place, is_project, level, alive in self.members
-            if alive and level >= least and self.states[user] == "active"
-            if self.inside(place, is_project, root) or (not is_project and place in invited)
+            for user, target_id, is_project, level, active in self.members
+            if active and level >= min_level and self.states[user] == "active"
+            if self.is_inside(target_id, is_project, root) or (not is_project and target_id in invited)
         }
 
 

@@ -436,7 +436,7 @@ def test_names_and_paths_are_unique_per_namespace(project, as_stranger):
 
 
 @pytest.mark.parametrize(
-    "namespace", ["unknown", "hidden", "seen", "nobody's", "noone", "for maintainers", "somebody's"]
+    "namespace", ["unknown", "hidden", "visible", "negative", "noone", "for maintainers", "personal"]
 )
 def test_an_unusable_namespace_is_refused(namespace, people, group_with_members, as_):
     group_with_members.project_creation_level = {"noone": "noone", "for maintainers": "maintainer"}.get(
@@ -445,9 +445,9 @@ def test_an_unusable_namespace_is_refused(namespace, people, group_with_members,
     namespace_ids = {
         "unknown": 999999,
         "hidden": make_group().id,
-        "seen": make_group(visibility="public").id,
-        "nobody's": -1,
-        "somebody's": people[SAM].namespace_id,
+        "visible": make_group(visibility="public").id,
+        "negative": -1,
+        "personal": people[SAM].namespace_id,
     }
     db.session.commit()
 
@@ -477,9 +477,9 @@ def test_administrators_create_projects_in_any_namespace(group_with_members, as_
     ],
 )
 def test_a_project_cannot_be_more_visible_than_its_group(above, expected, status, people, as_admin):
-    place = make_group("place", visibility=above)
+    group = make_group("place", visibility=above)
 
-    response = as_admin.post("/projects", json={"name": "x", "namespace_id": place.id, "visibility": expected})
+    response = as_admin.post("/projects", json={"name": "x", "namespace_id": group.id, "visibility": expected})
 
     text = f"{expected} is not allowed in a {above} group."
     assert response.status_code == status
@@ -513,9 +513,9 @@ def test_a_project_of_a_group_has_no_members_of_its_own(group, as_):
     assert "owner" not in created
 
 
-@pytest.mark.parametrize("place", ["personal", "group"])
-def test_creating_a_project_records_one_event(place, group, people, as_):
-    fields = {"namespace_id": group.id} if place == "group" else {}
+@pytest.mark.parametrize("kind", ["personal", "group"])
+def test_creating_a_project_records_one_event(kind, group, people, as_):
+    fields = {"namespace_id": group.id} if kind == "group" else {}
 
     created = as_(OLIVE).post("/projects", json={"name": "x"} | fields).json["id"]
 
@@ -715,18 +715,18 @@ def test_a_project_is_archived_and_unarchived(project, as_):
 
 @pytest.fixture
 def inside_project(people):
-    """Projects of all visibilities and with all kinds of membership of dev, oldest first; returns one of them."""
+    """Projects of all visibilities and all kinds of membership of dev, oldest first; returns ``inside``."""
     shown, work = make_group("shown", visibility="public"), make_group("work", name="Werk")
-    lent = make_group("lent")
+    own_group = make_group("lent")
     add_member(work, people[DEV], Role.MAINTAINER)
-    add_member(lent, people[DEV], Role.OWNER)
+    add_member(own_group, people[DEV], Role.OWNER)
     make_project("hidden")
     make_project("internal", shown, visibility="internal", name="zeta", last_activity_at=LAST_YEAR)
     make_project("public", shown, visibility="public", description="A fine tool")
     inside = make_project("inside", work, archived=True, issues_access_level="disabled")
     add_member(make_project("direct", merge_requests_access_level="disabled"), people[DEV], Role.REPORTER)
-    share(make_project("shared"), lent, Role.GUEST)
-    make_project("lent", lent)
+    share(make_project("shared"), own_group, Role.GUEST)
+    make_project("lent", own_group)
     make_project("personal", people[DEV])
     return inside
 
@@ -891,16 +891,16 @@ def test_projects_of_a_group_are_listed(person, query, found, project, group, as
 @pytest.mark.parametrize("person", [ADA, OLIVE, NOBODY])
 @pytest.mark.parametrize("path", ["/projects", "/groups/{}/projects"])
 def test_the_list_of_projects_takes_a_constant_number_of_queries(path, person, people, as_, count_queries):
-    place = make_group("shown", visibility="public")
+    group = make_group("shown", visibility="public")
     for number in range(7):
-        below = make_group(f"below{number}", place, visibility="public")
-        share(make_project(f"p{number}", below, visibility="public"), place, Role.GUEST)
+        below = make_group(f"below{number}", group, visibility="public")
+        share(make_project(f"p{number}", below, visibility="public"), group, Role.GUEST)
         make_project(f"own{number}", make_user(f"owner{number}"), visibility="public")
     client = as_(person)
     counts = []
-    for size in (2, 1, 6):  # the first marks the token as used
+    for size in (2, 1, 6):  # the first request also stores that the token was used
         with count_queries() as queries:
-            client.get(f"{path.format(place.id)}?per_page={size}")
+            client.get(f"{path.format(group.id)}?per_page={size}")
         counts.append(len(queries))
 
     assert counts[1] == counts[2]

@@ -558,7 +558,7 @@ CREATORS_BY_LEVELS = (
 )
 
 
-def test_roles_that_create_a_protected_tag(project, people):
+def test_the_most_permissive_level_decides_who_creates_a_protected_tag(project, people):
     callers = (ADA, OLIVE, MAX, DEV, RITA, GUS, SAM, NOBODY)
 
     found = [

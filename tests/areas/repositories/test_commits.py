@@ -109,7 +109,7 @@ def test_a_diff_shows_type_changes_and_submodules(as_maintainer, code):
     assert (sub["b_mode"], sub["diff"].startswith("@@ -0,0 +1 @@\n+Subproject commit ")) == ("160000", True)
 
 
-def test_the_refs_and_sequence_number_of_a_commit(as_maintainer, code):
+def test_the_refs_and_sequence_number_of_a_commit_are_returned(as_maintainer, code):
     refs = as_maintainer.get(f"{code}/commits/v1.1/refs").json
 
     assert [(ref["type"], ref["name"]) for ref in refs] == [("branch", "main"), ("branch", "other"), ("tag", "v1.1")]

@@ -14,7 +14,7 @@ from tests.support.sample_data import DEV, GUS, NOBODY, RITA, SAM
 
 
 @pytest.mark.parametrize(("person", "status"), [(DEV, 200), (RITA, 200), (GUS, 403), (SAM, 404), (NOBODY, 404)])
-def test_these_roles_read_a_repository(person, status, as_, code):
+def test_reporters_and_higher_roles_read_a_repository(person, status, as_, code):
     for path in ("tree", "commits", "files/README.md?ref=main", "archive"):
         assert as_(person).get(f"{code}/{path}").status_code == status
 
@@ -132,7 +132,7 @@ def test_raw_content_has_headers_against_execution(path, content_type, dispositi
     assert headers["X-Content-Type-Options"] == "nosniff"
 
 
-def test_content_types_of_raw_content():
+def test_raw_content_has_a_safe_content_type():
     assert raw.type_of(b"BMW is a car") == raw.TEXT
     assert raw.type_of(b"<?xml version='1.0'?><!-- x --><svg>") == raw.SVG
     assert raw.type_of(b"\0\0\0") == raw.BINARY

@@ -160,7 +160,7 @@ def test_the_address_of_a_folder_redirects_to_its_tree(visit):
         (Visibility.PRIVATE, SAM, 404),
     ],
 )
-def test_these_roles_read_code(visibility, person, status, visit, project, group):
+def test_visibility_and_role_decide_who_reads_code(visibility, person, status, visit, project, group):
     project.visibility = group.visibility = visibility
     db.session.commit()
 

@@ -36,7 +36,7 @@ def request_refs(app, people):
     return request_refs
 
 
-def test_roles_that_fetch_and_push_in_a_private_project(request_refs, project):
+def test_reporters_fetch_and_developers_push_in_a_private_project(request_refs, project):
     fetched = {
         person: request_refs(person, "acme/shop").status_code for person in (ADA, MAX, DEV, RITA, GUS, SAM, NOBODY)
     }

@@ -17,8 +17,8 @@ BRANCH = "<script>alert(1)</script>"
 PROJECT_PAGES = "/acme/shop/-"
 
 
-def git(folder, *words, data=None):
-    return subprocess.run(["git", *words], cwd=folder, input=data, check=True, capture_output=True).stdout.strip()
+def git(folder, *arguments, data=None):
+    return subprocess.run(["git", *arguments], cwd=folder, input=data, check=True, capture_output=True).stdout.strip()
 
 
 @pytest.fixture

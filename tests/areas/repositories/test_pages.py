@@ -89,8 +89,8 @@ def test_reads_end_at_their_deadline_with_partial_results(code, project, monkeyp
         slow.write_text(f"#!/bin/sh\necho {tip.id}\nexec sleep 9\n")
         slow.chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-        wanted = history.HistoryFilter(revisions=[tip.id])
-        found, complete = history.commits_in_time(repository, wanted, 0, 10, seconds=0.5)
+        history_filter = history.HistoryFilter(revisions=[tip.id])
+        found, complete = history.commits_in_time(repository, history_filter, 0, 10, seconds=0.5)
         difference = diffs.between(repository, tip.id, tip.id, seconds=0.5)
 
     assert ([commit.id for commit in found], complete) == ([tip.id], False)

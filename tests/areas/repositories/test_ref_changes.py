@@ -53,15 +53,15 @@ def test_invalid_tags_are_refused(as_, tags, fields, text):
 
 def test_protected_tags_are_created_by_allowed_roles_and_deleted_by_maintainers(as_, as_maintainer, tags, project):
     as_maintainer.post(f"/projects/{project.id}/protected_tags", json={"name": "v*", "create_access_level": 40})
-    wanted = {"tag_name": "v9", "ref": "main"}
+    fields = {"tag_name": "v9", "ref": "main"}
 
-    refused = as_(DEV).post(tags, json=wanted)
+    refused = as_(DEV).post(tags, json=fields)
 
     assert (refused.status_code, refused.json) == (
         400,
         {"message": "You are not allowed to create this tag as it is protected."},
     )
-    assert as_maintainer.post(tags, json=wanted).json["protected"] is True
+    assert as_maintainer.post(tags, json=fields).json["protected"] is True
     assert as_(DEV).delete(f"{tags}/v9").status_code == 403
     assert as_maintainer.delete(f"{tags}/v9").status_code == 204
 

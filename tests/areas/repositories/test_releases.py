@@ -86,10 +86,10 @@ def test_invalid_releases_are_refused(sent, status, text, as_, releases):
 def test_protected_tags_protect_their_releases(as_, releases, project):
     as_(MAX).post(releases, json=NOTES)
     as_(MAX).post(f"/projects/{project.id}/protected_tags", json={"name": "v*", "create_access_level": 40})
-    wanted = {"tag_name": "v9", "ref": "main"}
+    fields = {"tag_name": "v9", "ref": "main"}
 
     responses = [
-        as_(DEV).post(releases, json=wanted),
+        as_(DEV).post(releases, json=fields),
         as_(DEV).put(f"{releases}/{FIRST}", json={"name": "x"}),
         as_(DEV).delete(f"{releases}/{FIRST}"),
         as_(DEV).post(f"{releases}/{FIRST}/assets/links", json={"name": "a", "url": "https://a.example"}),
@@ -97,7 +97,7 @@ def test_protected_tags_protect_their_releases(as_, releases, project):
 
     refusal = {"message": "You are not allowed to create this tag as it is protected."}
     assert [(response.status_code, response.json) for response in responses] == [(403, refusal)] * 4
-    assert as_(MAX).post(releases, json=wanted).status_code == 201
+    assert as_(MAX).post(releases, json=fields).status_code == 201
 
 
 def test_release_links_are_created_updated_and_deleted(as_, releases):

@@ -620,7 +620,7 @@ UNMASKABLE_VALUES = [
 
 
 @pytest.mark.parametrize("variable_type", ["env_var", "file"])
-def test_values_that_can_be_masked(variable_type, project, as_maintainer):
+def test_only_maskable_values_can_be_masked(variable_type, project, as_maintainer):
     def mask(key, value):
         sent = {"key": key, "value": value, "masked": True, "variable_type": variable_type}
         return as_maintainer.post(variables(project), json=sent)

@@ -219,13 +219,13 @@ def test_a_finding_is_dismissed_and_restored(developer, project):
 
     response = developer.send(f"{finding_page()}/dismiss", dismissal_reason="false_positive", comment="Not <reached>")
     page, undismissed = developer.get(response.location).text, titles(developer.get(DASHBOARD))
-    everything = titles(developer.get(f"{DASHBOARD}?scope=all"))
+    all_findings = titles(developer.get(f"{DASHBOARD}?scope=all"))
     undone = developer.send(f"{finding_page()}/undo")
 
     assert (response.status_code, response.location, undone.status_code) == (302, finding_page(), 302)
     assert "False positive" in page
     assert "Not &lt;reached&gt;" in page
-    assert (undismissed, everything) == (["Finding b"], ["Finding a", "Finding b"])
+    assert (undismissed, all_findings) == (["Finding b"], ["Finding a", "Finding b"])
     assert db.session.query(Feedback).count() == 0
     assert len(titles(developer.get(DASHBOARD))) == 2
 

@@ -83,11 +83,11 @@ def test_image_names_lose_their_tag(image, name):
 
 
 def test_identities_match_the_reference():
-    first, place = fingerprint("find_sec_bugs_type:XSS_REQUEST_PARAMETER_TO_SERVLET_WRITER"), "src/main/java/"
-    place = fingerprint(f"{place}servlets/module/lesson/XssLesson.java:96:96")
+    first, location = fingerprint("find_sec_bugs_type:XSS_REQUEST_PARAMETER_TO_SERVLET_WRITER"), "src/main/java/"
+    location = fingerprint(f"{location}servlets/module/lesson/XssLesson.java:96:96")
 
     assert str(uuid.uuid5(NAMESPACE, "GitLab")) == "4961388b-9d8e-5da0-a499-3ef5da58daf0"
-    assert finding_uuid("sast", first, place, 1) == "23697da8-a042-54bc-aa36-45a26e6712b8"
+    assert finding_uuid("sast", first, location, 1) == "23697da8-a042-54bc-aa36-45a26e6712b8"
 
 
 def test_every_severity_confidence_and_type_has_a_distinct_number():

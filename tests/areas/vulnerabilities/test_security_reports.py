@@ -132,7 +132,7 @@ def test_required_parameters_are_named(data, refusal, dev, project):
     ("person", "status"),
     [(ADA, 201), (OLIVE, 201), (MAX, 201), (DEV, 201), (RITA, 403), (GUS, 403), (SAM, 404), (NOBODY, 401)],
 )
-def test_these_roles_send_reports(person, status, as_, project):
+def test_developers_and_higher_roles_send_reports(person, status, as_, project):
     assert send(as_(person), project, report()).status_code == status
 
 

@@ -1,6 +1,6 @@
-"""Two who change the same thing at the same moment: the second is answered as if it had come later.
+"""Concurrent changes of the same rows: the later one gets the response that it would get after the earlier one.
 
-The first is the test itself, which has not committed yet; the second is a request, which has found the thing by then.
+The test makes the earlier change and has not committed it when a request that has loaded the same rows begins.
 """
 
 from __future__ import annotations
@@ -35,33 +35,33 @@ from tests.support.sample_data import ADA, DEV, SAM, make_group, make_token, mak
 
 pytestmark = pytest.mark.both_databases
 
-RECORD = {"message": "404 Not found"}
-UNUSABLE = 400, {"message": {"namespace": ["is not valid"], "limit_reached": []}}
+RECORD_NOT_FOUND = {"message": "404 Not found"}
+INVALID_NAMESPACE = 400, {"message": {"namespace": ["is not valid"], "limit_reached": []}}
 
 
-def hidden(what):
-    return {"message": f"404 {what} Not Found"}
+def not_found(resource):
+    return {"message": f"404 {resource} Not Found"}
 
 
-def while_unfinished(app, request):
-    """The answer to a request that comes before this test's own changes are committed, which it waits for."""
+def send_before_commit(app, request):
+    """Send a request that has to wait until the changes of the test are committed; return its status and body."""
 
-    def inside():
+    def send_in_context():
         with app.app_context():
             return request()
 
     db.session.flush()
     with ThreadPoolExecutor(1) as pool:
-        coming = pool.submit(inside)
-        assert not wait([coming], timeout=0.3).done
+        pending = pool.submit(send_in_context)
+        assert not wait([pending], timeout=0.3).done
         db.session.commit()
-        response = coming.result()
+        response = pending.result()
     return response.status_code, response.json
 
 
 @pytest.fixture
-def full(project, people, as_admin):
-    """The project, with one of everything that can be removed from it."""
+def filled_project(project, people, as_admin):
+    """The project with one row of each kind that can be removed."""
     path = f"/projects/{project.id}"
     for address, fields in (
         ("variables", {"key": "KEY", "value": "1"}),
@@ -89,12 +89,12 @@ def full(project, people, as_admin):
         (Share, "DELETE", "share/{group_id}", None),
     ],
 )
-def test_concurrently_removed_rows_are_not_found(model, method, path, body, app, full, as_admin):
+def test_concurrently_removed_rows_are_not_found(model, method, path, body, app, filled_project, as_admin):
     row = db.session.scalars(select(model)).one()
-    address = f"/projects/{full.id}/{path.format(**row.__dict__)}"
+    address = f"/projects/{filled_project.id}/{path.format(**row.__dict__)}"
     db.session.execute(delete(model))
 
-    status, _ = while_unfinished(app, lambda: as_admin.open(method, address, json=body))
+    status, _ = send_before_commit(app, lambda: as_admin.open(method, address, json=body))
 
     assert status == 404
 
@@ -104,7 +104,7 @@ def test_a_membership_is_removed_once(method, body, app, project, people, as_adm
     address = f"/projects/{project.id}/members/{people[DEV].id}"
     db.session.execute(delete(Membership).where(Membership.user_id == people[DEV].id))
 
-    assert while_unfinished(app, lambda: as_admin.open(method, address, json=body)) == (404, RECORD)
+    assert send_before_commit(app, lambda: as_admin.open(method, address, json=body)) == (404, RECORD_NOT_FOUND)
     assert db.session.scalars(select(Event)).all() == []
 
 
@@ -112,9 +112,9 @@ def test_a_membership_is_removed_once(method, body, app, project, people, as_adm
 def test_changes_of_a_concurrently_deleted_project_are_not_found(method, body, app, project, as_admin):
     path_registry.start_deleting_project(db.session.get_one(Project, project.id))
 
-    response = while_unfinished(app, lambda: as_admin.open(method, f"/projects/{project.id}", json=body))
+    response = send_before_commit(app, lambda: as_admin.open(method, f"/projects/{project.id}", json=body))
 
-    assert response == (404, hidden("Project"))
+    assert response == (404, not_found("Project"))
 
 
 @pytest.mark.parametrize(
@@ -128,12 +128,12 @@ def test_changes_of_a_concurrently_deleted_project_are_not_found(method, body, a
 )
 @pytest.mark.parametrize("below", [False, True])
 def test_changes_in_a_concurrently_deleted_group_are_refused(method, path, body, below, app, group, as_admin):
-    place = make_group("below", group) if below else group
-    path_registry.start_deleting_namespace(db.session.get_one(Group, place.id))
+    target = make_group("below", group) if below else group
+    path_registry.start_deleting_namespace(db.session.get_one(Group, target.id))
 
-    response = while_unfinished(app, lambda: as_admin.open(method, path.format(place.id), json=body))
+    response = send_before_commit(app, lambda: as_admin.open(method, path.format(target.id), json=body))
 
-    assert response == (UNUSABLE if "namespace_id" in path else (404, hidden("Group")))
+    assert response == (INVALID_NAMESPACE if "namespace_id" in path else (404, not_found("Group")))
 
 
 @pytest.mark.parametrize(
@@ -143,23 +143,23 @@ def test_changes_in_a_concurrently_deleted_group_are_refused(method, path, body,
 def test_changes_of_a_concurrently_deleted_user_are_not_found(method, path, body, app, people, as_admin):
     accounts.delete_user(db.session.get_one(User, people[SAM].id))
 
-    response = while_unfinished(app, lambda: as_admin.open(method, f"/users/{people[SAM].id}{path}", json=body))
+    response = send_before_commit(app, lambda: as_admin.open(method, f"/users/{people[SAM].id}{path}", json=body))
 
-    assert response == (404, hidden("User"))
+    assert response == (404, not_found("User"))
 
 
 def test_creations_in_the_namespace_of_a_concurrently_deleted_user_are_refused(app, people, as_stranger):
     path_registry.start_deleting_namespace(namespace_of(people[SAM]))
 
-    response = while_unfinished(app, lambda: as_stranger.post("/projects", json={"path": "late"}))
+    response = send_before_commit(app, lambda: as_stranger.post("/projects", json={"path": "late"}))
 
-    assert response == UNUSABLE
+    assert response == INVALID_NAMESPACE
 
 
 def test_a_user_is_blocked_once(app, people, as_admin):
     accounts.block_user(people[ADA].id, db.session.get_one(User, people[SAM].id))
 
-    assert while_unfinished(app, lambda: as_admin.post(f"/users/{people[SAM].id}/block")) == (201, None)
+    assert send_before_commit(app, lambda: as_admin.post(f"/users/{people[SAM].id}/block")) == (201, None)
 
 
 def test_a_token_is_rotated_once(app, people, as_admin):
@@ -167,7 +167,7 @@ def test_a_token_is_rotated_once(app, people, as_admin):
     token = db.session.scalars(select(PersonalAccessToken).filter_by(name="ci")).one()
     accounts.rotate_token(token)
 
-    response = while_unfinished(app, lambda: as_admin.post(f"/personal_access_tokens/{token.id}/rotate"))
+    response = send_before_commit(app, lambda: as_admin.post(f"/personal_access_tokens/{token.id}/rotate"))
 
     assert response == (400, {"message": "400 Bad request - Token already revoked"})
     assert [one.active for one in db.session.scalars(select(PersonalAccessToken).filter_by(name="ci"))].count(True) == 1
@@ -179,48 +179,48 @@ def test_concurrent_creations_respect_the_project_limit(app, client_of):
     owner = db.session.get_one(User, user.id)
     projects.create_project(owner, namespace_of(owner), path="first")
 
-    status, told = while_unfinished(app, lambda: client.post("/projects", json={"path": "second"}))
+    status, body = send_before_commit(app, lambda: client.post("/projects", json={"path": "second"}))
 
-    assert (status, list(told)) == (403, ["error"])
+    assert (status, list(body)) == (403, ["error"])
 
 
 def test_a_feature_has_one_percentage(app, as_admin):
     instance.set_feature("sails", value="30")
 
-    status, told = while_unfinished(app, lambda: as_admin.post("/features/sails", json={"value": 40}))
+    status, body = send_before_commit(app, lambda: as_admin.post("/features/sails", json={"value": 40}))
 
     gates = [{"key": "boolean", "value": False}, {"key": "percentage_of_time", "value": 40}]
-    assert (status, told["gates"]) == (201, gates)
+    assert (status, body["gates"]) == (201, gates)
 
 
 def test_concurrent_changes_leave_a_feature_either_on_or_off(app, as_admin):
     instance.set_feature("sails", value="true")
 
-    status, told = while_unfinished(app, lambda: as_admin.post("/features/sails", json={"value": "false"}))
+    status, body = send_before_commit(app, lambda: as_admin.post("/features/sails", json={"value": "false"}))
 
-    assert (status, told["state"]) == (201, "off")
-    assert as_admin.get("/features").json == [told]
+    assert (status, body["state"]) == (201, "off")
+    assert as_admin.get("/features").json == [body]
 
 
-@pytest.mark.parametrize("place", ["projects", "groups"])
-def test_sharing_with_a_concurrently_deleted_group_is_refused(place, app, project, group, as_admin):
+@pytest.mark.parametrize("resource", ["projects", "groups"])
+def test_sharing_with_a_concurrently_deleted_group_is_refused(resource, app, project, group, as_admin):
     other = make_group("friends", make_group("above"))
     path_registry.start_deleting_namespace(db.session.get_one(Group, other.id))
-    address = f"/{place}/{project.id if place == 'projects' else group.id}/share"
+    address = f"/{resource}/{project.id if resource == 'projects' else group.id}/share"
 
-    response = while_unfinished(
+    response = send_before_commit(
         app, lambda: as_admin.post(address, json={"group_id": other.id, "group_access": Role.GUEST})
     )
 
-    assert response == (404, hidden("Group"))
+    assert response == (404, not_found("Group"))
 
 
 def test_concurrent_changes_of_different_settings_are_both_stored(app, project, as_admin):
     projects.update_project(db.session.get_one(Project, project.id), merge_method="ff")
 
-    status, told = while_unfinished(app, lambda: as_admin.put(f"/projects/{project.id}", json={"build_timeout": 900}))
+    status, body = send_before_commit(app, lambda: as_admin.put(f"/projects/{project.id}", json={"build_timeout": 900}))
 
-    assert (status, told["merge_method"], told["build_timeout"]) == (200, "ff", 900)
+    assert (status, body["merge_method"], body["build_timeout"]) == (200, "ff", 900)
 
 
 def test_of_two_concurrent_exports_the_later_one_keeps_its_file(app, people, project, monkeypatch):
@@ -229,14 +229,14 @@ def test_of_two_concurrent_exports_the_later_one_keeps_its_file(app, people, pro
     db.session.commit()
     ids = first.id, second.id
     db.session.remove()
-    meeting = threading.Barrier(2)
+    barrier = threading.Barrier(2)
 
-    def named(*_arguments):
-        with suppress(threading.BrokenBarrierError):  # whoever comes second may not come before the first is gone
-            meeting.wait(0.5)
+    def wait_for_the_other_export(*_arguments):
+        with suppress(threading.BrokenBarrierError):  # when a lock makes one export wait for the other
+            barrier.wait(0.5)
         return "shop.tar.gz"
 
-    monkeypatch.setattr(exporter, "file_name", named)
+    monkeypatch.setattr(exporter, "file_name", wait_for_the_other_export)
 
     def finish(export_id):
         with app.app_context():
@@ -245,5 +245,5 @@ def test_of_two_concurrent_exports_the_later_one_keeps_its_file(app, people, pro
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(finish, ids))
 
-    kept = db.session.execute(select(ProjectExport.id, ProjectExport.storage_name).order_by(ProjectExport.id)).all()
-    assert [tuple(row) for row in kept] == [(ids[0], None), (ids[1], f"projects/{ids[1]}.tar.gz")]
+    rows = db.session.execute(select(ProjectExport.id, ProjectExport.storage_name).order_by(ProjectExport.id)).all()
+    assert [tuple(row) for row in rows] == [(ids[0], None), (ids[1], f"projects/{ids[1]}.tar.gz")]

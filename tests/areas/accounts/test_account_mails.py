@@ -27,8 +27,8 @@ def mails():
 
 def sign_in(user, address):
     with unit_of_work():
-        found = db.session.get(User, user.id)
-        service.start_session(found, second_factor=False, address=address, agent="Firefox\r\nBcc: x@example.org")
+        row = db.session.get(User, user.id)
+        service.start_session(row, second_factor=False, address=address, agent="Firefox\r\nBcc: x@example.org")
 
 
 def test_a_sign_in_from_a_new_address_is_mailed_once(app):

@@ -20,7 +20,7 @@ def administrator(visit):
     return visit(ADA)
 
 
-def of(user):
+def page_of(user):
     return f"{USERS}/{user.id}"
 
 
@@ -29,16 +29,16 @@ def test_a_new_user_signs_in_with_the_password_shown_and_chooses_another(adminis
     first = PASSWORD_SHOWN.search(response.text)[1]
     sign_in(visitor, "nina", first)
 
-    asked = visitor.get("/")
+    home_page = visitor.get("/")
     chosen = visitor.send(
         "/-/profile/password", current_password=first, new_password="green-tea-4711", repeated="green-tea-4711"
     )
 
     assert (response.status_code, user_by("nina").admin) == (201, False)
-    assert (asked.status_code, asked.location) == (302, "/-/profile/password")
+    assert (home_page.status_code, home_page.location) == (302, "/-/profile/password")
     assert (chosen.status_code, chosen.location) == (302, "/")
     assert is_signed_in(visitor)
-    assert first not in administrator.get(of(user_by("nina"))).text
+    assert first not in administrator.get(page_of(user_by("nina"))).text
 
 
 @pytest.mark.parametrize(
@@ -60,36 +60,36 @@ def test_an_invalid_user_shows_the_error_at_its_field(fields, text, administrato
 def test_blocked_users_are_signed_out_until_they_are_unblocked(administrator, visit, people):
     visitor = visit(MAX)
 
-    administrator.send(f"{of(people[MAX])}/block")
+    administrator.send(f"{page_of(people[MAX])}/block")
     blocked = reload(people[MAX]).state, is_signed_in(visitor)
-    administrator.send(f"{of(people[MAX])}/unblock")
+    administrator.send(f"{page_of(people[MAX])}/unblock")
 
     assert blocked == (BLOCKED, False)
     assert reload(people[MAX]).state == "active"
 
 
 def test_administrator_rights_are_granted_and_removed(administrator, people):
-    administrator.send(f"{of(people[SAM])}/make_admin")
-    made = reload(people[SAM]).admin
-    administrator.send(f"{of(people[SAM])}/remove_admin")
+    administrator.send(f"{page_of(people[SAM])}/make_admin")
+    granted = reload(people[SAM]).admin
+    administrator.send(f"{page_of(people[SAM])}/remove_admin")
 
-    assert (made, reload(people[SAM]).admin) == (True, False)
+    assert (granted, reload(people[SAM]).admin) == (True, False)
 
 
 @pytest.mark.parametrize("action", ["block", "remove_admin", "reset_password", "delete"])
 def test_administrators_cannot_change_their_own_account(action, administrator, people):
-    assert administrator.send(f"{of(people[ADA])}/{action}", typed_username=ADA).status_code == 403
+    assert administrator.send(f"{page_of(people[ADA])}/{action}", typed_username=ADA).status_code == 403
     assert (reload(people[ADA]).state, reload(people[ADA]).admin) == ("active", True)
 
 
 def test_an_action_that_does_not_exist_is_not_found(administrator, people):
-    assert administrator.send(f"{of(people[MAX])}/promote").status_code == 404
+    assert administrator.send(f"{page_of(people[MAX])}/promote").status_code == 404
 
 
 def test_a_reset_password_ends_sessions_and_has_to_be_replaced(administrator, visitor, paula, people):
     sign_in(visitor)
 
-    response = administrator.send(f"{of(paula)}/reset_password")
+    response = administrator.send(f"{page_of(paula)}/reset_password")
 
     assert not is_signed_in(visitor)
     sign_in(visitor, "paula", PASSWORD_SHOWN.search(response.text)[1])
@@ -97,8 +97,8 @@ def test_a_reset_password_ends_sessions_and_has_to_be_replaced(administrator, vi
 
 
 def test_deleting_a_user_needs_the_typed_username(administrator, people, run_jobs):
-    refused = administrator.send(f"{of(people[SAM])}/delete", typed_username="max")
-    accepted = administrator.send(f"{of(people[SAM])}/delete", typed_username="sam")
+    refused = administrator.send(f"{page_of(people[SAM])}/delete", typed_username="max")
+    accepted = administrator.send(f"{page_of(people[SAM])}/delete", typed_username="sam")
     run_jobs()
 
     assert (refused.status_code, accepted.location) == (422, USERS)
@@ -107,10 +107,10 @@ def test_deleting_a_user_needs_the_typed_username(administrator, people, run_job
 
 
 def test_users_are_found_by_name_and_state(administrator, people):
-    administrator.send(f"{of(people[MAX])}/block")
+    administrator.send(f"{page_of(people[MAX])}/block")
 
     blocked = administrator.get(f"{USERS}?state=blocked").text
-    found = administrator.get(f"{USERS}?search=sam").text
+    results = administrator.get(f"{USERS}?search=sam").text
 
     assert ("@max" in blocked, "@sam" in blocked) == (True, False)
-    assert ("@max" in found, "@sam" in found) == (False, True)
+    assert ("@max" in results, "@sam" in results) == (False, True)

@@ -18,8 +18,8 @@ def test_contributions_of_a_deleted_user_move_to_the_ghost_user(issue, project, 
     as_admin.delete(f"/users/{people[DEV].id}")
     run_jobs()
 
-    found = as_admin.get(f"/projects/{project.id}/issues/{issue['iid']}")
-    assert (found.status_code, found.json["author"]["username"]) == (200, "ghost")
+    response = as_admin.get(f"/projects/{project.id}/issues/{issue['iid']}")
+    assert (response.status_code, response.json["author"]["username"]) == (200, "ghost")
 
 
 def test_a_hard_delete_removes_the_contributions_of_the_user(issue, project, people, as_admin, run_jobs):

@@ -1,4 +1,4 @@
-"""Passwords that are reset by mail."""
+"""Password resets by mail."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def mails():
 
 @pytest.fixture
 def token(visitor, paula):
-    """The token of a mail to paula."""
+    """Return the token of the mail to paula."""
     visitor.send(REQUEST, email=" PAULA@example.org ")
     run_requests()
     return TOKEN.search(mails()[-1].body).group(1)

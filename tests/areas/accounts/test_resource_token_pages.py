@@ -59,8 +59,8 @@ def test_a_refused_token_shows_the_error_in_the_form(fields, text, maintainer, p
 
 def test_a_rotated_token_keeps_its_lifetime(maintainer, project):
     token = make_bot_token(project, expires_at=clock.today() + dt.timedelta(days=90), created_at=clock.now())
-    asked = maintainer.get(f"{PROJECT}/{token.id}/rotate").text
-    day = re.search(r'name="expires_at"[^>]* value="([^"]+)"', asked)[1]
+    form = maintainer.get(f"{PROJECT}/{token.id}/rotate").text
+    day = re.search(r'name="expires_at"[^>]* value="([^"]+)"', form)[1]
     assert day == (clock.today() + dt.timedelta(days=90)).isoformat()
 
     response = maintainer.send(f"{PROJECT}/{token.id}/rotate", expires_at=day)
@@ -68,8 +68,8 @@ def test_a_rotated_token_keeps_its_lifetime(maintainer, project):
     assert (response.status_code, len(SECRET.findall(response.text))) == (200, 1)
     assert reload(token).revoked
     assert "Revoked" in maintainer.get(f"{PROJECT}?state=inactive").text
-    again = maintainer.send(f"{PROJECT}/{token.id}/rotate", expires_at=day)
-    assert (again.status_code, "Token already revoked" in again.text) == (422, True)
+    repeated = maintainer.send(f"{PROJECT}/{token.id}/rotate", expires_at=day)
+    assert (repeated.status_code, "Token already revoked" in repeated.text) == (422, True)
 
 
 @pytest.mark.parametrize("page", [PROJECT, GROUP])
@@ -97,16 +97,16 @@ def test_foreign_tokens_cannot_be_revoked_in_a_project(maintainer, project, grou
 @pytest.fixture
 def leaked(project, group, people):
     """Text and row of tokens of a project, of its group, and of dev, by name."""
-    found = {}
-    for name, place in (("project", project), ("group", group), ("dev", None)):
-        user = people[DEV] if place is None else make_bot_token(place).user
+    tokens = {}
+    for name, resource in (("project", project), ("group", group), ("dev", None)):
+        user = people[DEV] if resource is None else make_bot_token(resource).user
         text = make_token(user, name=f"leaked-{name}")
-        found[name] = text, db.session.query(PersonalAccessToken).filter_by(name=f"leaked-{name}").one()
-    return found
+        tokens[name] = text, db.session.query(PersonalAccessToken).filter_by(name=f"leaked-{name}").one()
+    return tokens
 
 
 @pytest.mark.parametrize(
-    ("person", "may"),
+    ("person", "revocable"),
     [
         (ADA, {"project", "group", "dev"}),
         (OLIVE, {"project", "group"}),
@@ -115,14 +115,14 @@ def leaked(project, group, people):
         (SAM, set()),
     ],
 )
-def test_who_may_revoke_a_leaked_token(person, may, visit, leaked):
+def test_roles_that_can_revoke_a_leaked_token(person, revocable, visit, leaked):
     visitor = visit(person)
 
     for name, (text, token) in leaked.items():
         response = visitor.send(LEAKED, secret=f" {text}\n")
 
-        assert (response.status_code, reload(token).revoked) == ((302, True) if name in may else (422, False))
-        assert (NOT_REVOKED in response.text) is (name not in may)
+        assert (response.status_code, reload(token).revoked) == ((302, True) if name in revocable else (422, False))
+        assert (NOT_REVOKED in response.text) is (name not in revocable)
         assert text not in response.text
 
 

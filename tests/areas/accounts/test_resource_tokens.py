@@ -162,8 +162,8 @@ def test_rotation_keeps_bot_scopes_and_role(as_maintainer, tokens, with_token):
     }
     assert (new["expires_at"], with_token(new["token"], "GET", "/user").status_code) == (day(30), 200)
     assert with_token(old["token"], "GET", "/user").json["error"] == "invalid_token"
-    again = as_maintainer.post(f"{tokens}/{old['id']}/rotate")
-    assert again.json == {"message": "400 Bad request - Token already revoked"}
+    repeated = as_maintainer.post(f"{tokens}/{old['id']}/rotate")
+    assert repeated.json == {"message": "400 Bad request - Token already revoked"}
 
 
 def test_a_maintainer_cannot_rotate_the_token_of_an_owner_role(as_admin, as_maintainer, tokens):
@@ -292,13 +292,13 @@ def test_managers_of_a_token_are_mailed_before_it_expires(as_admin, tokens, grou
 
 @pytest.mark.parametrize("kind", ["project", "group"])
 def test_token_changes_are_audited_in_their_project_or_group(kind, as_admin, tokens, group_tokens, project, group):
-    path, place = (tokens, project) if kind == "project" else (group_tokens, group)
+    path, resource = (tokens, project) if kind == "project" else (group_tokens, group)
     token = as_admin.post(path, json=FIELDS | {"name": "{deploy}", "access_level": 30}).json
     rotated = as_admin.post(f"{path}/{token['id']}/rotate").json
     as_admin.delete(f"{path}/{rotated['id']}")
     as_admin.delete(f"{path}/{rotated['id']}")
 
-    events = db.session.query(AuditEvent).filter_by(entity_id=place.id, entity_type=kind.title())
+    events = db.session.query(AuditEvent).filter_by(entity_id=resource.id, entity_type=kind.title())
     texts = [event.details["custom_message"] for event in events if "access token" in event.details["custom_message"]]
 
     assert texts == [
@@ -315,13 +315,13 @@ def test_tokens_of_a_bot_expire_and_have_its_scopes_on_every_route(as_admin, as_
 
     own = with_token(created["token"], "POST", "/personal_access_tokens/self/rotate", json=far)
     by_id = as_admin.post(f"/personal_access_tokens/{created['id']}/rotate", json=far)
-    longest = as_admin.post(f"{bot}/personal_access_tokens", json=FIELDS)
+    by_admin = as_admin.post(f"{bot}/personal_access_tokens", json=FIELDS)
     sudo = as_admin.post(f"{bot}/personal_access_tokens", json={"name": "sudo", "scopes": ["sudo"]})
     admin = as_admin.put(bot, json={"admin": True})
 
-    assert [one.status_code for one in (own, by_id, longest, sudo, admin)] == [400, 400, 201, 422, 400]
+    assert [one.status_code for one in (own, by_id, by_admin, sudo, admin)] == [400, 400, 201, 422, 400]
     assert own.json["message"].startswith("400 Bad request - Expiration date must not be after ")
-    assert longest.json["expires_at"] == day(365)
+    assert by_admin.json["expires_at"] == day(365)
     assert admin.json == {"message": {"admin": ["cannot be set for bots"]}}
 
 

@@ -164,15 +164,15 @@ def test_a_blocked_user_cannot_sign_in(visitor, paula, as_):
     assert sign_in(visitor).status_code == 401
 
 
-@pytest.mark.parametrize("wanted", ["/acme/shop", "/-/profile/personal_access_tokens?page=2", "/?search=a%20b"])
-def test_signing_in_returns_to_the_requested_page(wanted, visitor, paula):
-    response = sign_in(visitor, address=f"{SIGN_IN}?next={wanted.replace('%', '%25')}")
+@pytest.mark.parametrize("target", ["/acme/shop", "/-/profile/personal_access_tokens?page=2", "/?search=a%20b"])
+def test_signing_in_returns_to_the_requested_page(target, visitor, paula):
+    response = sign_in(visitor, address=f"{SIGN_IN}?next={target.replace('%', '%25')}")
 
-    assert response.location == wanted
+    assert response.location == target
 
 
 @pytest.mark.parametrize(
-    "wanted",
+    "target",
     [
         "https://evil.example",
         "//evil.example",
@@ -187,9 +187,9 @@ def test_signing_in_returns_to_the_requested_page(wanted, visitor, paula):
         "/a%0d%0aSet-Cookie:%20b=c",
     ],
 )
-def test_signing_in_does_not_redirect_to_another_site(wanted, visitor, visit, paula):
-    signing_in = sign_in(visitor, address=f"{SIGN_IN}?next={wanted}")
-    signed_in = visitor.get(f"{SIGN_IN}?next={wanted}")
+def test_signing_in_does_not_redirect_to_another_site(target, visitor, visit, paula):
+    signing_in = sign_in(visitor, address=f"{SIGN_IN}?next={target}")
+    signed_in = visitor.get(f"{SIGN_IN}?next={target}")
 
     assert (signing_in.location, signed_in.location) == (HOME, HOME)
 

@@ -39,7 +39,7 @@ TOKEN = {
 }
 UNAUTHORIZED = {"message": "401 Unauthorized"}
 FORBIDDEN = {"message": "403 Forbidden"}
-LOOK_UP_FAILED = {"message": "404 Not found"}
+NOT_FOUND = {"message": "404 Not found"}
 TODAY = clock.today()
 TOMORROW, YESTERDAY = TODAY + dt.timedelta(days=1), TODAY - dt.timedelta(days=1)
 NEW = {"name": "ci", "scopes": ["api", "read_user"]}
@@ -114,7 +114,7 @@ def insufficient(scopes):
 
 @pytest.fixture
 def endpoint(people, group, project):
-    """Fills in the path of an endpoint."""
+    """Fill in the IDs of the path of an endpoint."""
     add_member(group, people[MAX], ROLES[MAX])
     make_token(people[MAX])
     token = db.session.query(PersonalAccessToken).filter_by(user_id=people[MAX].id).one()
@@ -123,13 +123,13 @@ def endpoint(people, group, project):
 
 
 def test_no_endpoint_accepts_a_blocked_user(endpoint, client_of):
-    barred = client_of(make_user("barred", admin=True, state=BLOCKED))
+    blocked = client_of(make_user("barred", admin=True, state=BLOCKED))
 
-    responses = {(method, path): barred.open(method, endpoint(path)) for method, path in ALL}
+    responses = {(method, path): blocked.open(method, endpoint(path)) for method, path in ALL}
 
     refused = {"message": "403 Forbidden - Your account has been blocked."}
     assert [
-        what for what, response in responses.items() if (response.status_code, response.json) != (403, refused)
+        request for request, response in responses.items() if (response.status_code, response.json) != (403, refused)
     ] == []
 
 
@@ -140,7 +140,7 @@ def test_no_endpoint_accepts_an_expired_token(endpoint, people, client_of):
 
     expired = invalid("Token is expired. You can either do re-authorization or token refresh.")
     assert [
-        what for what, response in responses.items() if (response.status_code, response.json) != (401, expired)
+        request for request, response in responses.items() if (response.status_code, response.json) != (401, expired)
     ] == []
     assert responses["GET", "/user"].headers["WWW-Authenticate"] == (
         'Bearer realm="Protected by OAuth 2.0", error="invalid_token", '
@@ -155,7 +155,7 @@ def test_no_endpoint_accepts_a_revoked_token(endpoint, people, client_of):
 
     revoked = invalid("Token was revoked. You have to re-authorize from the user.")
     assert [
-        what for what, response in responses.items() if (response.status_code, response.json) != (401, revoked)
+        request for request, response in responses.items() if (response.status_code, response.json) != (401, revoked)
     ] == []
 
 
@@ -166,7 +166,9 @@ def test_no_endpoint_accepts_an_unknown_token(endpoint, as_):
     }
 
     assert [
-        what for what, response in responses.items() if (response.status_code, response.json) != (401, UNAUTHORIZED)
+        request
+        for request, response in responses.items()
+        if (response.status_code, response.json) != (401, UNAUTHORIZED)
     ] == []
     assert "WWW-Authenticate" not in responses["GET", "/user"].headers
 
@@ -175,7 +177,9 @@ def test_no_endpoint_writes_without_a_token(endpoint, as_):
     responses = {(method, path): as_(NOBODY).open(method, endpoint(path)) for method, path in WRITE}
 
     assert [
-        what for what, response in responses.items() if (response.status_code, response.json) != (401, UNAUTHORIZED)
+        request
+        for request, response in responses.items()
+        if (response.status_code, response.json) != (401, UNAUTHORIZED)
     ] == []
 
 
@@ -189,11 +193,11 @@ def test_a_read_api_token_reads_everything_and_writes_nothing(endpoint, people, 
 
     assert [path for path, response in read.items() if response.status_code != 200] == []
     refused = {
-        what: insufficient("read_user api read_api" if what[1].startswith("/users") else "api read_api")
-        for what in written
+        request: insufficient("read_user api read_api" if request[1].startswith("/users") else "api read_api")
+        for request in written
     }
-    assert {what: response.status_code for what, response in written.items()} == dict.fromkeys(written, 403)
-    assert {what: response.json for what, response in written.items()} == refused
+    assert {request: response.status_code for request, response in written.items()} == dict.fromkeys(written, 403)
+    assert {request: response.json for request, response in written.items()} == refused
 
 
 def test_a_read_user_token_reads_users_only(endpoint, people, client_of):
@@ -240,7 +244,7 @@ def test_other_scopes_open_only_the_token_itself(scope, people, client_of):
         ("DELETE", "/personal_access_tokens/self", None, "204 204 204 204 204 204 204 401"),
     ],
 )
-def test_who_may_do_what_with_tokens(method, path, json, statuses, people, as_):
+def test_permissions_of_tokens_by_role(method, path, json, statuses, people, as_):
     make_token(people[SAM])
     token = db.session.query(PersonalAccessToken).filter_by(user_id=people[SAM].id).one()
     filled = path.format(sam=people[SAM].id, token=token.id)
@@ -270,8 +274,8 @@ def test_a_new_token_is_shown_once_and_works(people, as_admin, as_):
         "expires_at": TOMORROW.isoformat(),
         "last_used_at": None,
     }
-    mine = as_(NOBODY).get("/user", headers={"PRIVATE-TOKEN": response.json["token"]})
-    assert mine.json["username"] == SAM
+    user_response = as_(NOBODY).get("/user", headers={"PRIVATE-TOKEN": response.json["token"]})
+    assert user_response.json["username"] == SAM
     assert set(as_admin.get(f"/personal_access_tokens/{response.json['id']}").json) == TOKEN
 
 
@@ -374,17 +378,17 @@ FILTERED = [
 
 
 @pytest.mark.both_databases
-def test_filters_of_tokens(people, as_admin):
-    recently = clock.now()
+def test_tokens_are_filtered(people, as_admin):
+    now = clock.now()
     for name, fields in {
         "old": {"created_at": dt.datetime(2020, 1, 1, tzinfo=dt.UTC)},
         "dead": {"revoked": True, "last_used_at": dt.datetime(2000, 1, 1, tzinfo=dt.UTC)},
         "late": {"expires_at": YESTERDAY},
         "used": {"expires_at": TOMORROW, "last_used_at": dt.datetime(2031, 1, 1, tzinfo=dt.UTC)},
     }.items():
-        make_token(people[SAM], **({"name": name, "last_used_at": recently} | fields))
+        make_token(people[SAM], **({"name": name, "last_used_at": now} | fields))
 
-    found = [
+    results = [
         (
             query,
             [token["name"] for token in as_admin.get(f"/personal_access_tokens?user_id={people[SAM].id}&{query}").json],
@@ -392,7 +396,7 @@ def test_filters_of_tokens(people, as_admin):
         for query, _ in FILTERED
     ]
 
-    assert found == FILTERED
+    assert results == FILTERED
 
 
 @pytest.mark.parametrize(
@@ -444,20 +448,20 @@ def test_a_revoked_token_stops_working(people, client_of):
 
 
 def test_revoking_without_permission_is_refused(people, as_, as_stranger):
-    theirs = as_(OLIVE).get("/personal_access_tokens/self").json["id"]
+    other_token_id = as_(OLIVE).get("/personal_access_tokens/self").json["id"]
 
-    foreign, missing = (as_stranger.delete(f"/personal_access_tokens/{token}") for token in (theirs, 999999))
+    foreign, missing = (as_stranger.delete(f"/personal_access_tokens/{token}") for token in (other_token_id, 999999))
 
     assert (foreign.status_code, foreign.json) == (400, {"message": "400 Bad request"})
-    assert (missing.status_code, missing.json) == (404, LOOK_UP_FAILED)
+    assert (missing.status_code, missing.json) == (404, NOT_FOUND)
 
 
-@pytest.mark.parametrize("which", ["self", "id"])
-def test_rotating_replaces_a_token(which, people, client_of, as_):
+@pytest.mark.parametrize("reference", ["self", "id"])
+def test_rotating_replaces_a_token(reference, people, client_of, as_):
     old = client_of(people[SAM], "api", "read_user", name="ci", description="d")
     own = old.get("/personal_access_tokens/self").json["id"]
 
-    response = old.post(f"/personal_access_tokens/{own if which == 'id' else which}/rotate")
+    response = old.post(f"/personal_access_tokens/{own if reference == 'id' else reference}/rotate")
 
     in_a_week = (TODAY + dt.timedelta(days=7)).isoformat()
     shown = ("name", "description", "scopes", "revoked", "active", "expires_at")
@@ -515,7 +519,7 @@ def test_a_revoked_token_cannot_be_rotated(people, as_admin):
         ({"Authorization": "Bearer {}"}, "access_token={}", 400),
     ],
 )
-def test_tokens_are_accepted_in_these_places(headers, query, status, people, as_):
+def test_tokens_are_read_from_headers_and_parameters(headers, query, status, people, as_):
     token = make_token(people[SAM])
 
     response = as_(NOBODY).get(

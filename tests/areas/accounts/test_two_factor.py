@@ -1,4 +1,4 @@
-"""Two-factor authentication: setup, sign-in, replay, guessing, recovery codes, and that it can be required."""
+"""Two-factor authentication: setup, sign-in, replay, guessing, recovery codes, and requirement."""
 
 from __future__ import annotations
 
@@ -75,7 +75,9 @@ def test_the_setup_shows_key_and_recovery_codes_once(visitor, app, paula):
     sign_in(other)
     page = visitor.get(SETUP)
     secret = KEY.search(page.text).group(1).replace(" ", "")
-    assert KEY.search(visitor.get(SETUP).text).group(1).replace(" ", "") == secret  # the same during the setup
+    assert (
+        KEY.search(visitor.get(SETUP).text).group(1).replace(" ", "") == secret
+    )  # unchanged until the setup is finished
 
     response = visitor.send(SETUP, code=code_at(secret), current_password=PASSWORD)
 
@@ -166,7 +168,7 @@ def test_the_second_step_expires(visitor, secret, monkeypatch):
 def test_codes_cannot_be_guessed(app, secret):
     responses = []
     for number in range(two_factor.MAX_ATTEMPTS + 1):
-        visitor = Visitor(app)  # a new session each time, with a right password in between
+        visitor = Visitor(app)  # a new session and the right password do not reset the limit
         sign_in(visitor)
         responses.append(visitor.send(SECOND_STEP, code=f"{number:06}").status_code)
 

@@ -57,7 +57,7 @@ def usernames(response):
 
 @pytest.fixture
 def other(people):
-    """The user that is changed."""
+    """The user that the tests change."""
     return make_user("other")
 
 
@@ -81,7 +81,7 @@ def other(people):
         ("POST", "/users/999999/unblock", None, "404 403 403 403 403 403 403 401"),
     ],
 )
-def test_who_may_do_what_with_users(method, path, json, statuses, other, as_):
+def test_permissions_of_users_by_role(method, path, json, statuses, other, as_):
     unchanged = {"If-Unmodified-Since": "Mon, 01 Jan 1990 00:00:00 GMT"} if method == "DELETE" else {}
 
     responses = [
@@ -174,11 +174,11 @@ def test_anonymous_callers_have_to_name_a_user(as_):
 
 
 @pytest.mark.both_databases
-@pytest.mark.parametrize(("username", "found"), [("sam", [SAM]), ("SaM", [SAM]), ("sa", []), ("nosuch", [])])
-def test_anonymous_callers_find_one_user_by_name_in_any_case(username, found, as_):
+@pytest.mark.parametrize(("username", "expected"), [("sam", [SAM]), ("SaM", [SAM]), ("sa", []), ("nosuch", [])])
+def test_anonymous_callers_find_one_user_by_name_in_any_case(username, expected, as_):
     response = as_(NOBODY).get(f"/users?username={username}")
 
-    assert (response.status_code, usernames(response)) == (200, found)
+    assert (response.status_code, usernames(response)) == (200, expected)
 
 
 @pytest.mark.both_databases
@@ -204,13 +204,13 @@ FILTERED = [
 
 
 @pytest.mark.both_databases
-def test_filters_of_ordinary_callers(project, as_stranger):
+def test_users_are_filtered_for_ordinary_callers(project, as_stranger):
     make_user("blue", name="Indigo Carmine")
     make_user("barred", state=BLOCKED)
 
-    found = [(query, usernames(as_stranger.get(f"/users?{query}"))) for query, _ in FILTERED]
+    results = [(query, usernames(as_stranger.get(f"/users?{query}"))) for query, _ in FILTERED]
 
-    assert found == FILTERED
+    assert results == FILTERED
 
 
 FILTERED_FOR_ADMINISTRATORS = [
@@ -230,7 +230,7 @@ FILTERED_FOR_ADMINISTRATORS = [
 
 
 @pytest.mark.both_databases
-def test_filters_of_administrators(project, as_admin):
+def test_users_are_filtered_for_administrators(project, as_admin):
     make_user(
         "guest",
         name="AAA",
@@ -241,9 +241,9 @@ def test_filters_of_administrators(project, as_admin):
         updated_at=clock.now() + dt.timedelta(hours=1),
     )
 
-    found = [(query, usernames(as_admin.get(f"/users?{query}"))) for query, _ in FILTERED_FOR_ADMINISTRATORS]
+    results = [(query, usernames(as_admin.get(f"/users?{query}"))) for query, _ in FILTERED_FOR_ADMINISTRATORS]
 
-    assert found == FILTERED_FOR_ADMINISTRATORS
+    assert results == FILTERED_FOR_ADMINISTRATORS
 
 
 @pytest.mark.parametrize("query", ["external=true", "extern_uid=7&provider=ldap"])
@@ -306,7 +306,7 @@ def test_a_new_user_has_a_personal_namespace_and_the_defaults(as_admin):
 
 
 def test_a_new_user_takes_all_documented_fields(as_admin):
-    given = {
+    fields = {
         "admin": True,
         "can_create_group": False,
         "external": True,
@@ -326,10 +326,10 @@ def test_a_new_user_takes_all_documented_fields(as_admin):
         "color_scheme_id": 3,
     }
 
-    response = as_admin.post("/users", json=new(**given))
+    response = as_admin.post("/users", json=new(**fields))
 
-    given["is_admin"] = given.pop("admin")
-    assert (response.status_code, {name: response.json[name] for name in given}) == (201, given)
+    fields["is_admin"] = fields.pop("admin")
+    assert (response.status_code, {name: response.json[name] for name in fields}) == (201, fields)
 
 
 @pytest.mark.parametrize("way", [{"reset_password": True}, {"force_random_password": True}])
@@ -438,13 +438,13 @@ def test_a_username_that_is_the_path_of_a_group_is_refused(username, group, as_a
     assert (response.status_code, response.json) == (400, {"message": {"username": [TAKEN]}})
 
 
-def test_a_form_creates_a_user_too(as_admin):
+def test_a_user_is_created_from_form_data(as_admin):
     response = as_admin.post("/users", data=new(admin="1", projects_limit="7"))
 
     assert (response.status_code, response.json["is_admin"], response.json["projects_limit"]) == (201, True, 7)
 
 
-def test_changing_nothing_is_fine(other, as_admin):
+def test_an_empty_change_is_accepted(other, as_admin):
     response = as_admin.put(f"/users/{other.id}", json={})
 
     assert (response.status_code, response.json["username"]) == (200, "other")
@@ -507,22 +507,22 @@ def test_personal_projects_follow_a_renamed_user(other, as_admin):
 
 
 def test_a_blocked_user_is_refused_until_unblocked(other, client_of, as_admin):
-    theirs = client_of(other)
+    other_client = client_of(other)
 
     blocked = as_admin.post(f"/users/{other.id}/block")
 
     assert (blocked.status_code, blocked.json) == (201, True)
-    refused = theirs.get("/user")
+    refused = other_client.get("/user")
     assert (refused.status_code, refused.json) == (
         403,
         {"message": "403 Forbidden - Your account has been blocked."},
     )
     assert as_admin.get(f"/users/{other.id}").json["state"] == "blocked"
-    again = as_admin.post(f"/users/{other.id}/block")
-    assert (again.status_code, again.get_data(as_text=True)) == (201, "null")
+    repeated = as_admin.post(f"/users/{other.id}/block")
+    assert (repeated.status_code, repeated.get_data(as_text=True)) == (201, "null")
     unblocked = as_admin.post(f"/users/{other.id}/unblock")
     assert (unblocked.status_code, unblocked.json) == (201, True)
-    assert theirs.get("/user").status_code == 200
+    assert other_client.get("/user").status_code == 200
 
 
 def test_unblocking_an_active_user_returns_false(other, as_admin):
@@ -541,13 +541,13 @@ def test_users_cannot_block_themselves(people, as_admin):
 
 
 def test_deactivated_users_get_a_message_how_to_reactivate(people, client_of, as_admin):
-    away = make_user("away", state=DEACTIVATED)
+    deactivated = make_user("away", state=DEACTIVATED)
 
-    assert client_of(away).get("/user").json == {
+    assert client_of(deactivated).get("/user").json == {
         "message": "403 Forbidden - Your account has been deactivated by your administrator. "
         "Please log back in from a web browser to reactivate your account at http://localhost"
     }
-    response = as_admin.post(f"/users/{away.id}/unblock")
+    response = as_admin.post(f"/users/{deactivated.id}/unblock")
     assert (response.status_code, response.json) == (
         403,
         {"message": "403 Forbidden - Deactivated users cannot be unblocked by the API"},
@@ -564,11 +564,11 @@ def test_a_request_updates_the_day_of_last_activity(people, client_of):
     assert reload(user).last_activity_on == clock.today()
 
 
-@pytest.mark.parametrize("who", ["sam", "SAM", "id"])
-def test_an_administrator_acts_for_another_user_with_sudo(who, people, client_of):
-    wanted = people[SAM].id if who == "id" else who
+@pytest.mark.parametrize("reference", ["sam", "SAM", "id"])
+def test_an_administrator_acts_for_another_user_with_sudo(reference, people, client_of):
+    sudo = people[SAM].id if reference == "id" else reference
 
-    response = client_of(people[ADA], "api", "sudo").get(f"/user?sudo={wanted}")
+    response = client_of(people[ADA], "api", "sudo").get(f"/user?sudo={sudo}")
 
     assert (response.json["username"], set(response.json)) == (SAM, PUBLIC)
 
@@ -631,9 +631,9 @@ def test_a_concurrent_user_and_group_do_not_share_a_path(app, as_admin):
 
     with ThreadPoolExecutor(2) as pool:
         user = pool.submit(create, "/users", new(username="same"))
-        made = pool.submit(create, "/groups", {"name": "Same", "path": "Same"})
+        pending_group = pool.submit(create, "/groups", {"name": "Same", "path": "Same"})
 
-    assert sorted([user.result(), made.result()]) in ([201, 400], [201, 409])
+    assert sorted([user.result(), pending_group.result()]) in ([201, 400], [201, 409])
 
 
 @pytest.mark.both_databases

@@ -39,7 +39,7 @@ def _own_contexts(monkeypatch):
 
 @pytest.fixture
 def time(monkeypatch):
-    """Sets the clock."""
+    """Set the clock."""
 
     def set_to(moment):
         monkeypatch.setattr(clock, "now", lambda: moment)
@@ -49,7 +49,7 @@ def time(monkeypatch):
 
 @pytest.fixture
 def store(people, project):
-    """Stores events with these times; returns their ids."""
+    """Store events with these times; return their IDs."""
 
     def store_events(*moments):
         row = {"action": 8, "kind": 1, "restriction": 0, "author_id": people[DEV].id, "project_id": project.id}
@@ -63,7 +63,7 @@ def store(people, project):
 
 @pytest.fixture
 def command(app, monkeypatch, capsys):
-    """Runs an operator command on this instance; returns its output."""
+    """Run an operator command on this instance; return its output."""
     monkeypatch.setattr(database, "create_app", lambda: app)
 
     def run(*arguments):
@@ -73,12 +73,12 @@ def command(app, monkeypatch, capsys):
     return run
 
 
-def kept():
+def stored_ids():
     db.session.remove()
     return db.session.scalars(select(Event.id).order_by(Event.id)).all()
 
 
-def work(job, run_jobs):
+def run_job(job, run_jobs):
     with unit_of_work():
         job.defer()
     run_jobs()
@@ -92,9 +92,9 @@ def test_events_older_than_two_years_are_removed(store, time, run_jobs):
     _, limit, new = store(LIMIT - INSTANT, LIMIT, NOW)
     time(NOW)
 
-    failures = work(activity.prune_events, run_jobs)
+    failures = run_job(activity.prune_events, run_jobs)
 
-    assert (kept(), failures) == ([limit, new], [])
+    assert (stored_ids(), failures) == ([limit, new], [])
 
 
 @pytest.mark.parametrize(("day", "oldest"), [((2028, 2, 29), (2026, 2, 28)), ((2026, 3, 1), (2024, 3, 1))])
@@ -113,9 +113,9 @@ def test_each_batch_of_removed_events_is_a_transaction(store, time, run_jobs, mo
     prune = service.prune_batch
     monkeypatch.setattr(service, "prune_batch", lambda size: removed.append(prune(size)) or removed[-1])
 
-    work(activity.prune_events, run_jobs)
+    run_job(activity.prune_events, run_jobs)
 
-    assert (removed, kept()) == ([3, 3, 1, 0], [new])
+    assert (removed, stored_ids()) == ([3, 3, 1, 0], [new])
 
 
 def test_a_batch_blocks_other_writers_only_briefly(store, time, people, project, run_jobs, monkeypatch):
@@ -133,7 +133,7 @@ def test_a_batch_blocks_other_writers_only_briefly(store, time, people, project,
 
     monkeypatch.setattr(service, "prune_batch", timed)
 
-    work(activity.prune_events, run_jobs)
+    run_job(activity.prune_events, run_jobs)
 
     assert len(seconds) == 4
     assert max(seconds) < 0.1
@@ -145,17 +145,17 @@ def test_batches_of_a_killed_worker_stay_removed(store, time, run_jobs, monkeypa
     monkeypatch.setattr(activity, "PRUNE_BATCH_SIZE", 2)
     prune, calls = service.prune_batch, []
 
-    def die_on_the_second(size):
+    def fail_on_the_second(size):
         calls.append(size)
         if len(calls) == 2:
             raise RuntimeError("killed")
         return prune(size)
 
-    monkeypatch.setattr(service, "prune_batch", die_on_the_second)
+    monkeypatch.setattr(service, "prune_batch", fail_on_the_second)
 
-    failures = work(activity.prune_events, run_jobs)
+    failures = run_job(activity.prune_events, run_jobs)
 
-    assert (len(kept()), failures) == (3, ["RuntimeError: killed"])
+    assert (len(stored_ids()), failures) == (3, ["RuntimeError: killed"])
 
 
 def test_the_first_run_is_a_day_after_the_first_start_and_then_every_day(app, time, run_jobs):
@@ -174,9 +174,9 @@ def test_a_dry_run_of_the_command_only_counts(store, time, command):
     new = store(NOW)
     time(NOW)
 
-    said = command("events", "prune", "--dry-run")
+    output = command("events", "prune", "--dry-run")
 
-    assert (said, kept()) == ("2 events would be removed\n", old + new)
+    assert (output, stored_ids()) == ("2 events would be removed\n", old + new)
 
 
 def test_the_command_removes_old_events(store, time, command):
@@ -184,9 +184,9 @@ def test_the_command_removes_old_events(store, time, command):
     new = store(NOW)
     time(NOW)
 
-    said = command("events", "prune")
+    output = command("events", "prune")
 
-    assert (said, kept()) == ("2 events were removed\n", new)
+    assert (output, stored_ids()) == ("2 events were removed\n", new)
 
 
 def test_an_old_event_is_shown_until_it_is_removed(store, time, as_):
@@ -204,15 +204,15 @@ def memberships():
 
 
 def events():
-    found = db.session.scalars(select(Event).order_by(Event.id))
-    return [(Action(event.action), event.author.username, event.project_id) for event in found]
+    rows = db.session.scalars(select(Event).order_by(Event.id))
+    return [(Action(event.action), event.author.username, event.project_id) for event in rows]
 
 
 def test_a_membership_ends_on_its_last_day_with_an_event(people, project, run_jobs):
     for name, days in ((SAM, 0), (OLIVE, -1), ("ada", 1)):
         add_member(project, people[name], Role.REPORTER, expires_at=clock.today() + days * DAY)
 
-    failures = work(expire_memberships, run_jobs)
+    failures = run_job(expire_memberships, run_jobs)
 
     left = memberships()
     assert failures == []
@@ -228,7 +228,7 @@ def test_a_membership_ends_on_its_last_day_with_an_event(people, project, run_jo
 def test_a_membership_of_a_group_ends_without_an_event(people, group, run_jobs):
     add_member(group, people[SAM], Role.REPORTER, expires_at=clock.today())
 
-    work(expire_memberships, run_jobs)
+    run_job(expire_memberships, run_jobs)
 
     assert {user_id for user_id, _ in memberships()} == {people[OLIVE].id}
     assert events() == []
@@ -239,7 +239,7 @@ def test_a_membership_of_a_project_that_is_being_deleted_ends_without_an_event(p
     db.session.execute(text("UPDATE projects SET deleting_since = created_at"))
     db.session.commit()
 
-    failures = work(expire_memberships, run_jobs)
+    failures = run_job(expire_memberships, run_jobs)
 
     assert (events(), failures) == ([], [])
     assert (people[SAM].id, project.id) not in memberships()
@@ -249,17 +249,17 @@ def test_a_failing_membership_does_not_block_others(people, project, run_jobs, m
     projects = [make_project() for _ in range(3)]
     for one in projects:
         add_member(one, people[SAM], Role.GUEST, expires_at=clock.today())
-    bad, real = projects[0].id, members_service.expire_member
+    failing_id, original = projects[0].id, members_service.expire_member
 
-    def expire_member(place, membership):
-        if place.id == bad:
+    def expire_member(resource, membership):
+        if resource.id == failing_id:
             raise LookupError("bad row")
-        real(place, membership)
+        original(resource, membership)
 
     monkeypatch.setattr(members_service, "expire_member", expire_member)
-    failures = work(expire_memberships, run_jobs)
+    failures = run_job(expire_memberships, run_jobs)
 
-    assert {number for user_id, number in memberships() if user_id == people[SAM].id} == {bad}
+    assert {number for user_id, number in memberships() if user_id == people[SAM].id} == {failing_id}
     assert failures == ["ExceptionGroup: 1 rows failed (1 sub-exception)"]
 
 
@@ -271,14 +271,14 @@ def test_expired_memberships_are_removed_at_start_and_daily(app, time, run_jobs)
         started[hours] = name in jobs.start_periodic()
         run_jobs()
 
-    assert [hour for hour, yes in started.items() if yes] in ([0, 24], [1, 25])
+    assert [hour for hour, is_due in started.items() if is_due] in ([0, 24], [1, 25])
 
 
 def test_an_expired_membership_is_described(people, project, run_jobs, as_):
     add_member(project, people[SAM], Role.REPORTER, expires_at=clock.today())
     before = as_(SAM).get(f"/projects/{project.id}").status_code
 
-    work(expire_memberships, run_jobs)
+    run_job(expire_memberships, run_jobs)
 
     (event,) = as_(MAX).get(f"/projects/{project.id}/events").json
     assert before == 404

@@ -1,4 +1,4 @@
-"""The panels of activity."""
+"""Activity feeds on pages."""
 
 from __future__ import annotations
 

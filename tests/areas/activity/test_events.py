@@ -109,8 +109,8 @@ def store(*rows):
 
 def change(row, **fields):
     """Change a row in the database and refresh the test's object."""
-    found = db.session.get(type(row), row.id)
-    for changed in {id(found): found, id(row): row}.values():
+    loaded = db.session.get(type(row), row.id)
+    for changed in {id(loaded): loaded, id(row): row}.values():
         for name, value in fields.items():
             setattr(changed, name, value)
     db.session.commit()
@@ -141,14 +141,14 @@ def make_note(project, author, target, **fields):
 def every_kind(project, author):
     """One event of every kind with a different text, by name; their targets were created by another user."""
     other = make_user()
-    about = {"project_id": project.id, "author_id": other.id}
+    fields = {"project_id": project.id, "author_id": other.id}
     plain, secret = make_issue(project, other), make_issue(project, other, confidential=True)
-    merge_request = store(MergeRequest(iid=1, title="Better totals", **about))
+    merge_request = store(MergeRequest(iid=1, title="Better totals", **fields))
     milestone = store(Milestone(project_id=project.id, iid=1, title="1.0"))
     wiki = store(WikiPage(project_id=project.id, title="Home", slug="home"))
     designs = [store(Design(project_id=project.id, issue_id=issue.id, filename="a.png")) for issue in (plain, secret)]
     snippets = {
-        level.text: store(Snippet(title=f"{level.text} snippet", visibility=level, **about)) for level in Visibility
+        level.text: store(Snippet(title=f"{level.text} snippet", visibility=level, **fields)) for level in Visibility
     }
     comments = {
         "note": make_note(project, author, plain),
@@ -190,54 +190,56 @@ def named(events, response):
 
 @pytest.fixture
 def shop(people):
-    """The public project ``open/shop`` that nobody belongs to."""
+    """The public project ``open/shop`` without members."""
     return make_project("shop", make_group("open", visibility="public"), visibility="public")
 
 
 @pytest.mark.both_databases
 def test_the_three_feeds_select_different_events(people, project, shop, as_):
-    mine = write(people[DEV], Action.JOINED, project)
-    theirs = write(people[RITA], Action.JOINED, project)
-    elsewhere = write(people[DEV], Action.JOINED, shop)
-    foreign = write(people[RITA], Action.JOINED, shop)
+    own_event = write(people[DEV], Action.JOINED, project)
+    others_event = write(people[RITA], Action.JOINED, project)
+    own_event_in_shop = write(people[DEV], Action.JOINED, shop)
+    others_event_in_shop = write(people[RITA], Action.JOINED, shop)
 
     client = as_(DEV)
 
-    assert ids(client.get(own())) == [elsewhere, mine]
-    assert ids(client.get(of_user(people[RITA]))) == [foreign, theirs]
-    assert ids(client.get(of_project(project))) == [theirs, mine]
-    assert ids(client.get(own(scope="all"))) == [theirs, mine]
+    assert ids(client.get(own())) == [own_event_in_shop, own_event]
+    assert ids(client.get(of_user(people[RITA]))) == [others_event_in_shop, others_event]
+    assert ids(client.get(of_project(project))) == [others_event, own_event]
+    assert ids(client.get(own(scope="all"))) == [others_event, own_event]
 
 
 @pytest.mark.parametrize("scope", ["", "own", "ALL", "al"])
 def test_any_other_scope_than_all_is_ignored(scope, people, project, as_):
     write(people[RITA], Action.JOINED, project)
-    mine = write(people[DEV], Action.JOINED, project)
+    own_event = write(people[DEV], Action.JOINED, project)
 
-    assert ids(as_(DEV).get(own(scope=scope))) == [mine]
+    assert ids(as_(DEV).get(own(scope=scope))) == [own_event]
 
 
 @pytest.mark.both_databases
 def test_the_scope_is_ignored_outside_of_the_callers_feed(people, project, shop, as_):
     write(people[DEV], Action.JOINED, project)
-    theirs = write(people[SAM], Action.JOINED, shop)
+    event = write(people[SAM], Action.JOINED, shop)
 
     client = as_(DEV)
 
-    assert ids(client.get(of_user(people[SAM], scope="all"))) == [theirs]
-    assert ids(client.get(of_project(shop, scope="all"))) == [theirs]
+    assert ids(client.get(of_user(people[SAM], scope="all"))) == [event]
+    assert ids(client.get(of_project(shop, scope="all"))) == [event]
 
 
 @pytest.mark.both_databases
-@pytest.mark.parametrize("way", ["direct", "group", "parent", "share of the project", "share of the group", "owner"])
-def test_scope_all_includes_projects_of_every_kind_of_membership(way, people, as_):
+@pytest.mark.parametrize(
+    "membership", ["direct", "group", "parent", "share of the project", "share of the group", "owner"]
+)
+def test_scope_all_includes_projects_of_every_kind_of_membership(membership, people, as_):
     parent = make_group("parent")
     group, invited = make_group("child", parent), make_group("invited")
-    project = make_project("shop", people[SAM] if way == "owner" else group)
-    if way.startswith("share"):
-        share(project if way == "share of the project" else group, invited, Role.GUEST)
-    place = {"direct": project, "group": group, "parent": parent}.get(way, invited)
-    add_member(place, people[SAM], Role.REPORTER)
+    project = make_project("shop", people[SAM] if membership == "owner" else group)
+    if membership.startswith("share"):
+        share(project if membership == "share of the project" else group, invited, Role.GUEST)
+    target = {"direct": project, "group": group, "parent": parent}.get(membership, invited)
+    add_member(target, people[SAM], Role.REPORTER)
     event = write(people[DEV], Action.JOINED, project)
 
     assert ids(as_(SAM).get(own(scope="all"))) == [event]
@@ -288,19 +290,19 @@ def test_scope_all_is_the_same_however_much_is_scanned(scanned, per_result, peop
 @pytest.mark.both_databases
 @pytest.mark.parametrize("sort", ["asc", "desc"])
 @pytest.mark.parametrize("bounds", [{}, {"after": "2021-03-02", "before": "2021-03-20"}])
-@pytest.mark.parametrize("often", ["daily", "at times"])
-def test_deep_pages_are_the_same_scanned_and_merged(often, bounds, sort, people, as_, monkeypatch):
+@pytest.mark.parametrize("frequency", ["daily", "at times"])
+def test_deep_pages_are_the_same_scanned_and_merged(frequency, bounds, sort, people, as_, monkeypatch):
     group = make_group()
     add_member(group, people[SAM], Role.DEVELOPER)
     projects = [make_project(namespace=group) for _ in range(3)]
-    chance = random.Random(7)
+    rng = random.Random(7)
     for number in range(60):
         day = dt.datetime(2021, 3, 1, tzinfo=dt.UTC)
-        # some at the same moment, some in bursts, some far apart
-        seldom = DAY * chance.choice([0, 1, 2, 2, 2, 10, 18, 19, 4000])
-        seldom += dt.timedelta(microseconds=chance.choice([0, 0, 1, 5_000_000]))
-        at = day + (seldom if often == "at times" else DAY * number)
-        write(people[DEV], Action.JOINED, chance.choice(projects), at=at)
+        # equal times, times close together and times far apart
+        irregular = DAY * rng.choice([0, 1, 2, 2, 2, 10, 18, 19, 4000])
+        irregular += dt.timedelta(microseconds=rng.choice([0, 0, 1, 5_000_000]))
+        at = day + (irregular if frequency == "at times" else DAY * number)
+        write(people[DEV], Action.JOINED, rng.choice(projects), at=at)
     pages = [
         own(scope="all", sort=sort, per_page=size, page=page, **bounds) for size in (3, 20) for page in range(1, 23)
     ]
@@ -317,9 +319,9 @@ def test_projects_read_one_by_one_use_the_same_filters_and_visibility(scanned, p
     group, other = make_group(), make_group("other")
     add_member(group, people[SAM], Role.GUEST)
     add_member(other, people[SAM], Role.DEVELOPER)
-    projects = [make_project(f"p{number}", namespace=place) for number in range(2) for place in (group, other)]
-    strange = make_project("strange", visibility="public")
-    for number, project in enumerate([*projects, strange] * 2):
+    projects = [make_project(f"p{number}", namespace=namespace) for number in range(2) for namespace in (group, other)]
+    foreign = make_project("strange", visibility="public")
+    for number, project in enumerate([*projects, foreign] * 2):
         at = NEWS + DAY * number
         write(people[DEV], Action.PUSHED, project, data={"action": "pushed"}, at=at)
         write(people[DEV], Action.JOINED, project, at=at)
@@ -388,7 +390,7 @@ def test_read_user_reads_the_feeds_of_users(method, feed, people, client_of):
 
 
 @pytest.mark.parametrize(
-    ("feed", "scope", "needed"),
+    ("feed", "scope", "sufficient"),
     [
         (FEEDS[0], "read_repository", "read_user api read_api"),
         (FEEDS[1], "read_repository", "read_user api read_api"),
@@ -396,14 +398,14 @@ def test_read_user_reads_the_feeds_of_users(method, feed, people, client_of):
         (FEEDS[2], "read_user", "api read_api"),
     ],
 )
-def test_other_scopes_are_refused_with_the_sufficient_ones(feed, scope, needed, people, project, client_of):
+def test_other_scopes_are_refused_with_the_sufficient_ones(feed, scope, sufficient, people, project, client_of):
     response = client_of(people[DEV], scope).get(feed.format(user=people[DEV].id, project=project.id))
 
     assert response.status_code == 403
     assert response.json == {
         "error": "insufficient_scope",
         "error_description": "The request requires higher privileges than provided by the access token.",
-        "scope": needed,
+        "scope": sufficient,
     }
 
 
@@ -513,9 +515,9 @@ def test_events_are_filtered_by_action(people, project, as_):
     written = {name: write(people[DEV], Action[name.upper()], project) for name in ACTIONS}
     client = as_(DEV)
 
-    found = {name: [ids(client.get(path(action=name))) for path in (own, in_project(project))] for name in ACTIONS}
+    results = {name: [ids(client.get(path(action=name))) for path in (own, in_project(project))] for name in ACTIONS}
 
-    assert found == {name: [[event]] * 2 for name, event in written.items()}
+    assert results == {name: [[event]] * 2 for name, event in written.items()}
 
 
 ABOUT = {
@@ -549,10 +551,10 @@ def test_target_type_project_selects_events_stored_with_that_type(people, projec
     store(db.session.get(Event, typed)).target_type = "Project"
     db.session.commit()
 
-    found = ids(as_(DEV).get(of_project(project, target_type="project")))
+    found_ids = ids(as_(DEV).get(of_project(project, target_type="project")))
 
-    assert found == [typed]
-    assert closed not in found
+    assert found_ids == [typed]
+    assert closed not in found_ids
 
 
 MIDNIGHT = dt.datetime(2026, 3, 14, tzinfo=dt.UTC)
@@ -583,14 +585,14 @@ def test_before_and_after_exclude_the_named_day(people, project, as_):
     client = as_(DEV)
 
     for feed in ("/events?", "/events?scope=all&", f"/projects/{project.id}/events?"):
-        found = [(query, ids(client.get(feed + query))) for query, _ in DAYS]
-        assert [(query, [events[number] for number in listed]) for query, listed in found] == DAYS
+        results = [(query, ids(client.get(feed + query))) for query, _ in DAYS]
+        assert [(query, [events[number] for number in listed]) for query, listed in results] == DAYS
 
 
 @pytest.mark.both_databases
 def test_filters_are_combined(people, project, as_):
     issue, author = make_issue(project, people[DEV]), people[DEV]
-    wanted = write(author, Action.CLOSED, project, issue, at=NEWS)
+    expected = write(author, Action.CLOSED, project, issue, at=NEWS)
     for action, target, at in (
         (Action.CLOSED, issue, NEWS + DAY),
         (Action.CLOSED, issue, NEWS - DAY),
@@ -602,7 +604,7 @@ def test_filters_are_combined(people, project, as_):
 
     response = as_(DEV).get(own(action="closed", target_type="issue", after="2026-03-13", before="2026-03-15"))
 
-    assert ids(response) == [wanted]
+    assert ids(response) == [expected]
 
 
 @pytest.mark.both_databases
@@ -657,15 +659,19 @@ def test_pagination_headers_are_set(people, project, as_):
     )
 
 
-@pytest.mark.parametrize(("asked", "got"), [(None, 20), (7, 7), (100, 100), (101, 100)])
-def test_a_page_has_twenty_events_and_at_most_a_hundred(asked, got, people, project, as_):
+@pytest.mark.parametrize(("requested", "returned"), [(None, 20), (7, 7), (100, 100), (101, 100)])
+def test_a_page_has_twenty_events_and_at_most_a_hundred(requested, returned, people, project, as_):
     moment = clock.now()
     row = {"action": 8, "kind": 1, "restriction": 0, "author_id": people[DEV].id, "project_id": project.id}
     store(*(Event(**row, created_at=moment) for _ in range(102)))
 
-    response = as_(DEV).get(own(per_page=asked) if asked else own())
+    response = as_(DEV).get(own(per_page=requested) if requested else own())
 
-    assert (len(response.json), response.headers["X-Per-Page"], response.headers["X-Total"]) == (got, str(got), "102")
+    assert (len(response.json), response.headers["X-Per-Page"], response.headers["X-Total"]) == (
+        returned,
+        str(returned),
+        "102",
+    )
 
 
 @pytest.mark.both_databases
@@ -825,8 +831,10 @@ def test_a_comment_event_includes_its_note(people, project, as_):
 
     (event,) = as_(DEV).get(own()).json
 
-    found = {key: event[key] for key in ("id", "action_name", "target_id", "target_iid", "target_type", "target_title")}
-    assert found == {
+    values = {
+        key: event[key] for key in ("id", "action_name", "target_id", "target_iid", "target_type", "target_title")
+    }
+    assert values == {
         "id": number,
         "action_name": "commented on",
         "target_id": note.id,
@@ -1032,7 +1040,7 @@ def external(client_of, people):
 
 
 def seen_by(client, project, author, events):
-    """Return what a client sees of a project; both feeds must agree."""
+    """Return the names of the events that a client sees; the feeds of the project and of the author have to agree."""
     by_author = named(events, client.get(of_user(author, per_page=100)))
     response = client.get(of_project(project, per_page=100))
     if response.status_code == 404:
@@ -1144,7 +1152,7 @@ def test_events_follow_the_confidentiality_of_their_issue(people, project, as_):
 
 
 @pytest.mark.both_databases
-@pytest.mark.parametrize("act", [lambda *who: planning.create_note(*who, body="x"), planning.close_issue])
+@pytest.mark.parametrize("act", [lambda *args: planning.create_note(*args, body="x"), planning.close_issue])
 def test_events_during_a_change_to_confidential_are_confidential(act, people, project):
     issue = make_issue(project, people[RITA])
     with unit_of_work():
@@ -1194,10 +1202,10 @@ def test_a_project_that_is_being_deleted_is_in_no_feed(people, project, as_, run
     write(people[DEV], Action.JOINED, project)
 
     as_(OLIVE).delete(f"/projects/{project.id}")
-    at_once = [as_(name).get(path) for name in (DEV, ADA) for path in (of_user(people[DEV]), own(scope="all"))]
+    responses = [as_(name).get(path) for name in (DEV, ADA) for path in (of_user(people[DEV]), own(scope="all"))]
     run_jobs()
 
-    assert [ids(response) for response in at_once] == [[]] * 4
+    assert [ids(response) for response in responses] == [[]] * 4
     assert as_(ADA).get(of_project(project)).status_code == 404
     assert db.session.scalars(select(Event)).all() == []
 
@@ -1205,12 +1213,12 @@ def test_a_project_that_is_being_deleted_is_in_no_feed(people, project, as_, run
 @pytest.mark.both_databases
 def test_the_events_of_a_user_are_removed_with_the_user(people, project, as_admin, run_jobs):
     write(people[DEV], Action.JOINED, project)
-    kept = write(people[RITA], Action.JOINED, project)
+    remaining = write(people[RITA], Action.JOINED, project)
 
     as_admin.delete(f"/users/{people[DEV].id}")
     run_jobs()
 
-    assert ids(as_admin.get(of_project(project))) == [kept]
+    assert ids(as_admin.get(of_project(project))) == [remaining]
 
 
 # Removal
@@ -1219,13 +1227,13 @@ def test_the_events_of_a_user_are_removed_with_the_user(people, project, as_admi
 @pytest.mark.both_databases
 def test_the_events_of_an_issue_are_removed_with_it(people, project, as_):
     dev, issues = as_(DEV), f"/projects/{project.id}/issues"
-    iid, kept = (dev.post(issues, json={"title": title}).json["iid"] for title in ("gone", "kept"))
+    iid, remaining_iid = (dev.post(issues, json={"title": title}).json["iid"] for title in ("gone", "kept"))
     dev.post(f"{issues}/{iid}/notes", json={"body": "a word"})
     dev.put(f"{issues}/{iid}", json={"state_event": "close"})
 
     as_(OLIVE).delete(f"{issues}/{iid}")
 
-    assert [(event["action_name"], event["target_iid"]) for event in dev.get(own()).json] == [("opened", kept)]
+    assert [(event["action_name"], event["target_iid"]) for event in dev.get(own()).json] == [("opened", remaining_iid)]
 
 
 @pytest.mark.both_databases
@@ -1258,32 +1266,32 @@ def test_the_events_of_a_deleted_milestone_stay_without_a_target(people, project
 def new_events(act):
     """Return the recorded action, target and author."""
     db.session.remove()
-    known = set(db.session.scalars(select(Event.id)))
+    known_ids = set(db.session.scalars(select(Event.id)))
     db.session.remove()
     act()
-    found = db.session.scalars(select(Event).where(Event.id.not_in(known)).order_by(Event.id))
-    return [(Action(event.action).name.lower(), event.target_type, event.author.username) for event in found]
+    added = db.session.scalars(select(Event).where(Event.id.not_in(known_ids)).order_by(Event.id))
+    return [(Action(event.action).name.lower(), event.target_type, event.author.username) for event in added]
 
 
 @pytest.fixture
-def at_work(people, project, as_):
-    """Sends a request of a user below the project, which must succeed."""
-    made = {
+def send_as(people, project, as_):
+    """Send a successful request of a user to a path of the project."""
+    path_values = {
         "issue": as_(GUS).post(f"/projects/{project.id}/issues", json={"title": "Wrong"}).json["iid"],
         "milestone": as_(DEV).post(f"/projects/{project.id}/milestones", json={"title": "1.0"}).json["id"],
         "dev": people[DEV].id,
         "sam": people[SAM].id,
         "group": project.namespace_id,
     }
-    path = f"/projects/{project.id}/issues/{made['issue']}/notes"
-    made["note"] = as_(GUS).post(path, json={"body": "a word"}).json["id"]
+    path = f"/projects/{project.id}/issues/{path_values['issue']}/notes"
+    path_values["note"] = as_(GUS).post(path, json={"body": "a word"}).json["id"]
 
-    def send(person, method, path, **fields):
+    def send_request(person, method, path, **fields):
         root = "" if path.startswith("/") else f"/projects/{project.id}/"
-        response = as_(person).open(method, root + path.format(**made), json=fields)
+        response = as_(person).open(method, root + path.format(**path_values), json=fields)
         assert response.status_code < 300, response.json
 
-    return send
+    return send_request
 
 
 @pytest.mark.parametrize(
@@ -1329,12 +1337,12 @@ def at_work(people, project, as_):
         ([(MAX, "POST", "protected_tags", {"name": "v*"}), (MAX, "DELETE", "protected_tags/v*", {})], []),
     ],
 )
-def test_each_action_records_exactly_these_events(requests, recorded, people, project, at_work):
+def test_each_action_records_exactly_these_events(requests, recorded, people, project, send_as):
     numbers = {"{sam}": people[SAM].id, "{group}": project.namespace_id}
 
     def act():
         for person, method, path, fields in requests:
-            at_work(person, method, path.rstrip("/"), **{name: numbers.get(str(v), v) for name, v in fields.items()})
+            send_as(person, method, path.rstrip("/"), **{name: numbers.get(str(v), v) for name, v in fields.items()})
 
     assert new_events(act) == recorded
 
@@ -1385,8 +1393,8 @@ def test_the_last_activity_of_a_project_is_updated_once_an_hour(age, moves, proj
 
 
 @dataclass
-class World:
-    """An example as plain data, for an oracle that is independent of the code."""
+class VisibilityExample:
+    """Users, groups, projects and events as plain data, for expected results that do not come from the tested code."""
 
     users: list = field(default_factory=list)
     groups: list = field(default_factory=list)
@@ -1402,183 +1410,197 @@ class World:
             yield group.id
             group = self.parents[group.id]
 
-    def level_in(self, user, kind, place_id):
+    def level_in(self, user, kind, source_id):
         return max(
-            (level for who, what, where, level in self.members if (who, what, where) == (user.id, kind, place_id)),
+            (
+                level
+                for user_id, target_kind, target_id, level in self.members
+                if (user_id, target_kind, target_id) == (user.id, kind, source_id)
+            ),
             default=0,
         )
 
     def level_in_group(self, user, group):
-        """By membership in the group or above it."""
+        """Return the access level by membership in the group or its parents."""
         return max(self.level_in(user, "group", above) for above in self.above(group))
 
     def role(self, user, project):
         if user.admin:
             return 50
-        if isinstance(project.place, int):
-            found = [50 if project.place == user.id else 0]
+        if isinstance(project.namespace, int):
+            roles = [50 if project.namespace == user.id else 0]
             above = set()
         else:
-            found = [self.level_in_group(user, project.place)]
-            above = set(self.above(project.place))
-        found.append(self.level_in(user, "project", project.id))
-        for kind, place_id, group, level in self.shares:
-            if (kind == "project" and place_id == project.id) or (kind == "group" and place_id in above):
-                found.append(min(level, self.level_in_group(user, group)))
-        return max(found)
+            roles = [self.level_in_group(user, project.namespace)]
+            above = set(self.above(project.namespace))
+        roles.append(self.level_in(user, "project", project.id))
+        for kind, source_id, group, level in self.shares:
+            if (kind == "project" and source_id == project.id) or (kind == "group" and source_id in above):
+                roles.append(min(level, self.level_in_group(user, group)))
+        return max(roles)
 
 
 @dataclass
-class Place:
+class ExampleProject:
     """A project of an example."""
 
     id: int
-    place: object
+    namespace: object
     visibility: str
     features: dict
 
 
 @dataclass
-class Happening:
+class ExampleEvent:
     """An event of an example."""
 
     id: int
     author: int
-    project: Place
+    project: ExampleProject
     at: dt.datetime
     kind: str
     issue: dict | None
     internal: bool
 
 
-def may_see(world, caller, event):
-    """Section 5 of the reference as a function."""
-    role, project = world.role(caller, event.project), event.project
-    for_all = project.visibility == "public" or (project.visibility == "internal" and not caller.external)
-    if not for_all and role == 0:
+def is_visible(example, caller, event):
+    """Return whether a caller sees an event (events reference, section 5)."""
+    role, project = example.role(caller, event.project), event.project
+    is_open = project.visibility == "public" or (project.visibility == "internal" and not caller.external)
+    if not is_open and role == 0:
         return False
 
-    def opened(feature, least):
+    def allows(feature, min_role):
         level = project.features[feature]
         if level == "disabled":
             return False
-        return role >= least or (level == "enabled" and for_all)
+        return role >= min_role or (level == "enabled" and is_open)
 
     if event.kind == "push":
-        return opened("repository", 20)
+        return allows("repository", 20)
     if event.kind == "joined":
         return True
     if event.kind == "merge request":
-        return opened("merge_requests", 20)
+        return allows("merge_requests", 20)
     if event.kind == "milestone":
-        return opened("issues", 10) or opened("merge_requests", 10)
+        return allows("issues", 10) or allows("merge_requests", 10)
     if event.kind == "wiki":
-        return opened("wiki", 10)
+        return allows("wiki", 10)
     assert event.kind in ("issue", "note")
-    if not opened("issues", 10):
+    if not allows("issues", 10):
         return False
     if event.internal and role < 20:
         return False
     return not event.issue["confidential"] or role >= 20 or caller.id in event.issue["people"]
 
 
-def belongs(world, caller, project):
-    """Whether a project is one of the caller's own, administrators or not."""
+def is_own_project(example, caller, project):
+    """Whether the caller belongs to a project; the administrator flag is ignored."""
     was_admin, caller.admin = caller.admin, False
     try:
-        return world.role(caller, project) >= 10
+        return example.role(caller, project) >= 10
     finally:
         caller.admin = was_admin
 
 
-def make_world(chance):
-    world = World()
-    world.users = [make_user(f"u{n}", admin=n == 0, external=n == 1) for n in range(5)]
+def make_example(rng):
+    example = VisibilityExample()
+    example.users = [make_user(f"u{n}", admin=n == 0, external=n == 1) for n in range(5)]
     for number in range(4):
-        parent = chance.choice([None, *world.groups])
+        parent = rng.choice([None, *example.groups])
         group = make_group(f"g{number}", parent, visibility="public" if parent is None else "private")
-        world.groups.append(group)
-        world.parents[group.id] = parent
+        example.groups.append(group)
+        example.parents[group.id] = parent
     levels = [10, 20, 30, 40]
     for number in range(5):
-        owner = chance.choice([None, None, chance.choice(world.users)])
-        group = None if owner else chance.choice(world.groups)
+        owner = rng.choice([None, None, rng.choice(example.users)])
+        group = None if owner else rng.choice(example.groups)
         features = {
-            name: chance.choice(["enabled", "enabled", "private", "disabled"])
+            name: rng.choice(["enabled", "enabled", "private", "disabled"])
             for name in ("issues", "merge_requests", "repository", "wiki")
         }
-        visibility = chance.choice(["private", "private", "internal", "public"])
+        visibility = rng.choice(["private", "private", "internal", "public"])
         project = make_project(
             f"p{number}",
             owner or group,
             visibility=visibility,
             **{f"{name}_access_level": level for name, level in features.items()},
         )
-        world.projects.append(Place(project.id, owner.id if owner else group, visibility, features))
-    rows = {place.id: db.session.get(conftest.Project, place.id) for place in world.projects}
-    for user in world.users:
-        for group in chance.sample(world.groups, 1):
-            ended, level = chance.random() < 0.2, chance.choice(levels)
-            add_member(
-                group, user, level, clock.today() - (DAY if chance.random() < 0.5 else 0 * DAY) if ended else None
-            )
-            world.members += [] if ended else [(user.id, "group", group.id, level)]
-        for place in chance.sample(world.projects, chance.randint(0, 1)):
-            level = chance.choice(levels)
-            add_member(rows[place.id], user, level)
-            world.members.append((user.id, "project", place.id, level))
+        example.projects.append(ExampleProject(project.id, owner.id if owner else group, visibility, features))
+    rows = {
+        example_project.id: db.session.get(conftest.Project, example_project.id) for example_project in example.projects
+    }
+    for user in example.users:
+        for group in rng.sample(example.groups, 1):
+            ended, level = rng.random() < 0.2, rng.choice(levels)
+            add_member(group, user, level, clock.today() - (DAY if rng.random() < 0.5 else 0 * DAY) if ended else None)
+            example.members += [] if ended else [(user.id, "group", group.id, level)]
+        for example_project in rng.sample(example.projects, rng.randint(0, 1)):
+            level = rng.choice(levels)
+            add_member(rows[example_project.id], user, level)
+            example.members.append((user.id, "project", example_project.id, level))
     for _ in range(3):
-        group, level = chance.choice(world.groups), chance.choice(levels)
-        if chance.random() < 0.5:
-            place = chance.choice(world.projects)
-            kind, target = "project", rows[place.id]
+        group, level = rng.choice(example.groups), rng.choice(levels)
+        if rng.random() < 0.5:
+            example_project = rng.choice(example.projects)
+            kind, target = "project", rows[example_project.id]
         else:
-            kind, target = "group", chance.choice(world.groups)
-        taken = {(found[0], found[1], found[2].id) for found in world.shares}
-        if (kind, target.id, group.id) not in taken and (kind == "project" or target.id != group.id):
+            kind, target = "group", rng.choice(example.groups)
+        existing = {(entry[0], entry[1], entry[2].id) for entry in example.shares}
+        if (kind, target.id, group.id) not in existing and (kind == "project" or target.id != group.id):
             share(target, group, Role(level))
-            world.shares.append((kind, target.id, group, level))
+            example.shares.append((kind, target.id, group, level))
     for number in range(8):
-        place, author = chance.choice(world.projects), chance.choice(world.users)
-        assignees = chance.sample(world.users, chance.randint(0, 1))
+        example_project, author = rng.choice(example.projects), rng.choice(example.users)
+        assignees = rng.sample(example.users, rng.randint(0, 1))
         issue = Issue(
-            project_id=place.id, iid=number + 1, title="x", author_id=author.id, confidential=chance.random() < 0.5
+            project_id=example_project.id,
+            iid=number + 1,
+            title="x",
+            author_id=author.id,
+            confidential=rng.random() < 0.5,
         )
         issue.assignees = assignees
         store(issue)
         people = {author.id, *(user.id for user in assignees)}
-        world.issues.append({"row": issue, "place": place, "confidential": issue.confidential, "people": people})
+        example.issues.append(
+            {"row": issue, "project": example_project, "confidential": issue.confidential, "people": people}
+        )
     for number in range(40):
-        world.events.append(make_happening(world, chance, rows, number))
+        example.events.append(make_example_event(example, rng, rows, number))
     db.session.commit()
-    return world
+    return example
 
 
-def make_happening(world, chance, rows, number):
-    author, place, issue, internal = chance.choice(world.users), chance.choice(world.projects), None, False
-    kind = chance.choice(["push", "joined", "merge request", "milestone", "wiki", "issue", "issue", "note", "note"])
+def make_example_event(example, rng, rows, number):
+    author, example_project, issue, internal = rng.choice(example.users), rng.choice(example.projects), None, False
+    kind = rng.choice(["push", "joined", "merge request", "milestone", "wiki", "issue", "issue", "note", "note"])
     action, target = {"push": Action.PUSHED, "joined": Action.JOINED, "note": Action.COMMENTED}.get(kind), None
     if kind in ("issue", "note"):
-        issue = chance.choice(world.issues)
-        place, target = issue["place"], issue["row"]
+        issue = rng.choice(example.issues)
+        example_project, target = issue["project"], issue["row"]
     if kind == "note":
-        internal = chance.random() < 0.3
+        internal = rng.random() < 0.3
         target = Note(
-            project_id=place.id, noteable_type="Issue", noteable_id=issue["row"].id, body="x", confidential=internal
+            project_id=example_project.id,
+            noteable_type="Issue",
+            noteable_id=issue["row"].id,
+            body="x",
+            confidential=internal,
         )
     if kind == "merge request":
-        target = MergeRequest(project_id=place.id, iid=number, title="x")
+        target = MergeRequest(project_id=example_project.id, iid=number, title="x")
     if kind == "milestone":
-        target = Milestone(project_id=place.id, iid=number, title=f"m{number}")
+        target = Milestone(project_id=example_project.id, iid=number, title=f"m{number}")
     if kind == "wiki":
-        target = WikiPage(project_id=place.id, title="x", slug="x")
+        target = WikiPage(project_id=example_project.id, title="x", slug="x")
     if target is not None:
         db.session.add(target)
         db.session.flush()
-    event = record(author, action or Action.CREATED, rows[place.id], target)
-    event.created_at = NEWS + chance.randint(0, 5) * DAY
+    event = record(author, action or Action.CREATED, rows[example_project.id], target)
+    event.created_at = NEWS + rng.randint(0, 5) * DAY
     db.session.flush()
-    return Happening(event.id, author.id, place, event.created_at, kind, issue, internal)
+    return ExampleEvent(event.id, author.id, example_project, event.created_at, kind, issue, internal)
 
 
 @pytest.mark.both_databases
@@ -1590,32 +1612,32 @@ def make_happening(world, chance, rows, number):
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_every_feed_shows_exactly_the_visible_events(app, client_of, seed):
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     conftest._empty()
-    world = make_world(chance)
+    example = make_example(rng)
     db.session.expunge_all()
-    newest_first = sorted(world.events, key=lambda event: (event.at, event.id), reverse=True)
+    newest_first = sorted(example.events, key=lambda event: (event.at, event.id), reverse=True)
 
-    for caller in chance.sample(world.users, 3):
+    for caller in rng.sample(example.users, 3):
         client = client_of(caller)
-        seen = [event for event in newest_first if may_see(world, caller, event)]
-        for user in world.users:
+        seen = [event for event in newest_first if is_visible(example, caller, event)]
+        for user in example.users:
             expected = [event.id for event in seen if event.author == user.id]
             assert ids(client.get(of_user(user, per_page=100))) == expected
         assert ids(client.get(own(per_page=100))) == [event.id for event in seen if event.author == caller.id]
-        for place in world.projects:
-            response = client.get(of_project(place, per_page=100))
-            visible = place.visibility == "public" or (place.visibility == "internal" and not caller.external)
-            if not visible and world.role(caller, place) == 0:
+        for project in example.projects:
+            response = client.get(of_project(project, per_page=100))
+            visible = project.visibility == "public" or (project.visibility == "internal" and not caller.external)
+            if not visible and example.role(caller, project) == 0:
                 assert response.status_code == 404
             else:
-                assert ids(response) == [event.id for event in seen if event.project is place]
-        mine = [event.id for event in seen if belongs(world, caller, event.project)]
-        assert ids(client.get(own(scope="all", per_page=100))) == mine
-        assert client.get(own(scope="all", per_page=1)).headers["X-Total"] == str(len(mine))
+                assert ids(response) == [event.id for event in seen if event.project is project]
+        own_ids = [event.id for event in seen if is_own_project(example, caller, event.project)]
+        assert ids(client.get(own(scope="all", per_page=100))) == own_ids
+        assert client.get(own(scope="all", per_page=1)).headers["X-Total"] == str(len(own_ids))
         with pytest.MonkeyPatch.context() as patch:
-            limit_scan(patch, chance.choice([0, 3]))
-            assert ids(client.get(own(scope="all", per_page=99))) == mine
+            limit_scan(patch, rng.choice([0, 3]))
+            assert ids(client.get(own(scope="all", per_page=99))) == own_ids
 
 
 def test_encoded_project_paths_are_accepted(people, as_admin):

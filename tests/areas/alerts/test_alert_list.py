@@ -33,7 +33,7 @@ def developer(visit, project):
 
 @pytest.fixture
 def make_alert(project):
-    """Stores alerts of the shop, the newest first."""
+    """Store alerts of the shop, the newest first."""
 
     def make(iid, **fields):
         own = {"project_id": project.id, "iid": iid, "title": "Alert"}
@@ -44,7 +44,7 @@ def make_alert(project):
 
 
 def listed(page):
-    """The numbers of the alerts that a page of the list shows, in their order."""
+    """Return the numbers of the alerts that a page of the list shows, in order."""
     return [int(iid) for iid in re.findall(r'/details">#(\d+) ', page.text)]
 
 
@@ -57,18 +57,18 @@ def notes():
     return [note.body for note in db.session.query(Note).filter(Note.noteable_type == TARGET).order_by(Note.id)]
 
 
-def words(page):
-    """Which of the numbered comments a page shows."""
+def comment_numbers(page):
+    """Return the numbers of the comments that a page shows."""
     return re.findall(r"<p>Word (\d)</p>", page.text)
 
 
 def link_of(page, relation):
     """Return the URL of the link to the previous or next page."""
-    found = re.search(f'rel="{relation}" href="([^"]+)"', page.text)
-    return html.unescape(found[1]) if found else None
+    match = re.search(f'rel="{relation}" href="([^"]+)"', page.text)
+    return html.unescape(match[1]) if match else None
 
 
-def waiting():
+def users_with_todos():
     """Return the users with pending to-do items."""
     db.session.remove()
     return [todo.user_id for todo in db.session.query(AlertTodo).filter(AlertTodo.done_at.is_(None))]
@@ -330,8 +330,10 @@ def test_a_status_change_in_the_list_keeps_the_query(developer, make_alert):
     page = developer.get(f"{LIST}?tab=triggered&search=al").text
     back = html.unescape(re.search(r'name="back" value="([^"]*)"', page).group(1))
 
-    words = {"acknowledged": back, "resolved": query}
-    responses = [developer.send(f"{ONE}/status", status=status, back=address) for status, address in words.items()]
+    comment_numbers = {"acknowledged": back, "resolved": query}
+    responses = [
+        developer.send(f"{ONE}/status", status=status, back=address) for status, address in comment_numbers.items()
+    ]
 
     assert [response.location for response in responses] == [f"{LIST}?tab=triggered&search=al", f"{LIST}{query}"]
     assert alert_now().status == Status.RESOLVED
@@ -358,9 +360,11 @@ def test_roles_that_see_alerts(person, status, visit, make_alert):
 def test_roles_that_cannot_change_alerts(person, status, visit, make_alert):
     make_alert(1)
     visitor = visit(person)
-    words = {"status": "resolved", "assignee_id": "", "todo": "add", "note": "Mine"}
+    comment_numbers = {"status": "resolved", "assignee_id": "", "todo": "add", "note": "Mine"}
 
-    responses = [visitor.send(f"{ONE}/{name}", **words) for name in ("status", "assignee", "todo", "incident", "notes")]
+    responses = [
+        visitor.send(f"{ONE}/{name}", **comment_numbers) for name in ("status", "assignee", "todo", "incident", "notes")
+    ]
 
     assert [response.status_code for response in responses] == [status] * 5
     assert (alert_now().status, notes()) == (Status.TRIGGERED, [])
@@ -396,8 +400,13 @@ def test_the_page_of_an_alert_shows_its_facts(developer, make_alert, project):
     environment = store(Environment(project_id=project.id, name="production", slug="production"))
     moment = dt.datetime(2026, 3, 4, 5, 6, 7, tzinfo=dt.UTC)
     times = {"started_at": moment, "ended_at": moment + dt.timedelta(hours=1), "status": Status.RESOLVED}
-    words = {"monitoring_tool": "Nagios", "service": "ovens", "hosts": ["a", "b"], "description": "It is <cold>"}
-    make_alert(1, severity=Severity.LOW, events=3, environment_id=environment.id, **times, **words)
+    comment_numbers = {
+        "monitoring_tool": "Nagios",
+        "service": "ovens",
+        "hosts": ["a", "b"],
+        "description": "It is <cold>",
+    }
+    make_alert(1, severity=Severity.LOW, events=3, environment_id=environment.id, **times, **comment_numbers)
 
     page = developer.get(f"{ONE}/details").text
     facts = [
@@ -430,8 +439,13 @@ def test_fields_without_a_value_are_left_out(developer, make_alert):
 
 def test_only_http_urls_become_links_in_the_payload(developer, make_alert):
     links = {"a": "https://a.example/x?y=1", "b": "http://b.example"}
-    words = {"script": "javascript:alert(1)", "text": "<b>bold</b>", "list": ["https://c.example"], "none": None}
-    make_alert(1, payload={"links": links, "words": words, "empty": {}})
+    comment_numbers = {
+        "script": "javascript:alert(1)",
+        "text": "<b>bold</b>",
+        "list": ["https://c.example"],
+        "none": None,
+    }
+    make_alert(1, payload={"links": links, "words": comment_numbers, "empty": {}})
 
     page = developer.get(f"{ONE}/details").text
     branches = re.findall(r"<summary>(.*?)</summary>", page)
@@ -518,7 +532,7 @@ def test_a_to_do_item_is_added_once_and_done_by_its_owner(developer, visit, make
     maintainer.send(f"{ONE}/todo", todo="done")
 
     assert "Mark as done" in page
-    assert waiting() == [people[DEV].id]
+    assert users_with_todos() == [people[DEV].id]
     assert "Add a to-do item" in maintainer.get(f"{ONE}/details").text
 
 
@@ -529,7 +543,7 @@ def test_resolving_an_alert_completes_the_callers_to_do_item(developer, make_ale
 
     developer.send(f"{ONE}/status", status="resolved")
 
-    assert waiting() == [people[MAX].id]
+    assert users_with_todos() == [people[MAX].id]
 
 
 def test_a_comment_is_shown_below_the_alert(developer, make_alert):
@@ -572,7 +586,7 @@ def test_comments_are_paginated(developer, make_alert, project, monkeypatch):
     before = developer.get(f"{ONE}/details{link_of(last, 'prev')}")
     first = developer.get(f"{ONE}/details/activity")
 
-    assert [words(page) for page in (first, before, last)] == [["1", "2"], ["3", "4"], ["5"]]
+    assert [comment_numbers(page) for page in (first, before, last)] == [["1", "2"], ["3", "4"], ["5"]]
     assert (link_of(first, "next"), link_of(last, "next")) == ("?page=2", None)
     assert developer.get(f"{ONE}/details?note={10**9}").status_code == 404
 
@@ -634,16 +648,16 @@ def test_users_can_assign_an_alert_to_themselves(developer, make_alert, people):
 def test_counters_of_a_search_are_exact(query, developer, make_alert, people, monkeypatch):
     for iid, status in enumerate((0, 0, 1, 2, 2, 2, 3), start=1):
         make_alert(iid, status=status, title="An alert", assignee_id=people[MAX].id)
-    found = []
+    counters = []
 
-    for most in (100, 7, 6, 4):
-        monkeypatch.setattr(queries, "MAX_COUNTED_ROWS", most)
-        found.append(badges(developer.get(f"{LIST}?most={most}&{query}")))
+    for limit in (100, 7, 6, 4):
+        monkeypatch.setattr(queries, "MAX_COUNTED_ROWS", limit)
+        counters.append(badges(developer.get(f"{LIST}?most={limit}&{query}")))
 
-    assert found == [[3, 2, 1, 3, 1, 7]] * 2 + [[3, 2, 1, 3, 1, 6], [3, 2, 1, 3, 1, 4]]
+    assert counters == [[3, 2, 1, 3, 1, 7]] * 2 + [[3, 2, 1, 3, 1, 6], [3, 2, 1, 3, 1, 4]]
 
 
-def test_counters_above_the_limit_say_so(developer, make_alert, monkeypatch):
+def test_counters_above_the_limit_are_marked(developer, make_alert, monkeypatch):
     monkeypatch.setattr(queries, "MAX_COUNTED_ROWS", 2)
     monkeypatch.setattr(pages, "MAX_COUNTED_ROWS", 2)
     for iid in (1, 2, 3):

@@ -62,10 +62,10 @@ def test_an_alert_reopens_only_without_an_open_duplicate(visit, alert, project):
 def test_an_alert_is_assigned_to_a_user_who_sees_it(visit, alert, people):
     max_id, rita_id = people[MAX].id, people["rita"].id
     developer = visit(DEV)
-    given = developer.send(f"{ONE}/assignee", assignee_id=str(max_id)).status_code
+    status = developer.send(f"{ONE}/assignee", assignee_id=str(max_id)).status_code
     responses = [developer.send(f"{ONE}/assignee", assignee_id=word) for word in (str(rita_id), "²", "9" * 30)]
 
-    assert (given, alert_now().assignee_id) == (302, max_id)
+    assert (status, alert_now().assignee_id) == (302, max_id)
     assert [(one.status_code, "Assignee has no permissions" in one.text) for one in responses] == [(422, True)] * 3
     assert db.session.query(AlertTodo).one().user_id == max_id
     assert notes() == ["assigned to @max"]

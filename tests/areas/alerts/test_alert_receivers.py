@@ -76,9 +76,9 @@ PLAIN = {
 }
 
 
-TAILS = (f"/alerts/notify/x/{IDENTIFIER}.json", "/alerts/notify.json", "/prometheus/alerts/notify.json")
-OTHER_RECEIVERS = [f"/acme/shop{tail}" for tail in TAILS[1:]] + ["/acme/shop/alerts/notify/x/y"]
-CROWDED = b'{"a":[' + b"[]," * 600_000 + b"[]]}"
+PATH_ENDINGS = (f"/alerts/notify/x/{IDENTIFIER}.json", "/alerts/notify.json", "/prometheus/alerts/notify.json")
+OTHER_RECEIVERS = [f"/acme/shop{path_ending}" for path_ending in PATH_ENDINGS[1:]] + ["/acme/shop/alerts/notify/x/y"]
+MANY_VALUES = b'{"a":[' + b"[]," * 600_000 + b"[]]}"
 DEEP, LARGE = b'{"a":' * 101 + b"1" + b"}" * 101, b'{"a":"' + b"x" * (1 << 20) + b'"}'
 
 
@@ -96,8 +96,8 @@ def alerts():
 
 
 def notes(alert):
-    found = select(Note).where(Note.noteable_type == TARGET, Note.noteable_id == alert.id).order_by(Note.id)
-    return [(note.author.name, note.body, note.system) for note in db.session.scalars(found)]
+    statement = select(Note).where(Note.noteable_type == TARGET, Note.noteable_id == alert.id).order_by(Note.id)
+    return [(note.author.name, note.body, note.system) for note in db.session.scalars(statement)]
 
 
 def make_integration(project, **fields):
@@ -121,7 +121,7 @@ def prometheus(project):
 
 @pytest.fixture
 def post(app, endpoint):
-    """Sends a body to the endpoint, with its key unless said otherwise."""
+    """Send a body to the endpoint, by default with its key."""
 
     def send(
         body=None,
@@ -135,14 +135,14 @@ def post(app, endpoint):
         **headers,
     ):
         options = {"base_url": base_url, "input_stream": input_stream, "environ_overrides": environ_overrides}
-        given = {"Authorization": f"Bearer {key}"} if key else {}
+        auth = {"Authorization": f"Bearer {key}"} if key else {}
         data = body if isinstance(body, bytes) else json.dumps({} if body is None else body).encode()
         if input_stream is None:
             options["data"] = data
         if has_app_context():
             db.session.remove()
         client = app.test_client(use_cookies=False)
-        return client.open(path, method=method, headers=given | headers, content_type="application/json", **options)
+        return client.open(path, method=method, headers=auth | headers, content_type="application/json", **options)
 
     return send
 
@@ -154,7 +154,7 @@ def post_batch(post, prometheus):
     )
 
 
-def bare(response):
+def status_and_body(response):
     return response.status_code, response.data
 
 
@@ -165,10 +165,10 @@ def test_an_accepted_alert_is_returned(post):
 
 
 @pytest.mark.parametrize(
-    "tail", [f"x/{IDENTIFIER}.json", f"x/{IDENTIFIER}", f"an-old-name/{IDENTIFIER}.json", f"%C3%A4/{IDENTIFIER}"]
+    "path_ending", [f"x/{IDENTIFIER}.json", f"x/{IDENTIFIER}", f"an-old-name/{IDENTIFIER}.json", f"%C3%A4/{IDENTIFIER}"]
 )
-def test_the_name_in_the_url_is_ignored(tail, post):
-    assert post({}, path=f"/acme/shop/alerts/notify/{tail}").status_code == 200
+def test_the_name_in_the_url_is_ignored(path_ending, post):
+    assert post({}, path=f"/acme/shop/alerts/notify/{path_ending}").status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_the_name_in_the_url_is_ignored(tail, post):
     ],
 )
 def test_an_unknown_receiver_is_404(path, post):
-    assert bare(post(batch(), path=path)) == (404, b"")
+    assert status_and_body(post(batch(), path=path)) == (404, b"")
 
 
 @pytest.mark.parametrize(
@@ -195,36 +195,36 @@ def test_an_unknown_receiver_is_404(path, post):
 def test_other_methods_are_not_found(method, post):
     responses = [post({}, method=method), *(post({}, method=method, path=path) for path in OTHER_RECEIVERS)]
 
-    assert [bare(response) for response in responses] == [(404, b"")] * len(responses)
+    assert [status_and_body(response) for response in responses] == [(404, b"")] * len(responses)
     assert not any("Allow" in response.headers for response in responses)
 
 
 @pytest.mark.parametrize(
-    "path", [f"/acme/nothing{tail}" for tail in TAILS] + ["/acme/shop/alerts/notify/x/no-hex.json"]
+    "path", [f"/acme/nothing{path_ending}" for path_ending in PATH_ENDINGS] + ["/acme/shop/alerts/notify/x/no-hex.json"]
 )
 @pytest.mark.parametrize(("body", "status"), [(DEEP, 404), (LARGE, 404), (b"[]", 404), (b"{}", 404), (b"{", 400)])
 def test_without_a_project_only_broken_json_is_400(path, body, status, post):
-    assert bare(post(body, path=path)) == (status, b"")
+    assert status_and_body(post(body, path=path)) == (status, b"")
 
 
 @pytest.mark.parametrize("path", ["/acme/shop/alerts/notify.json", "/acme/shop/alerts/notify"])
 def test_the_old_url_without_a_name_works(path, post, project):
-    assert bare(post({}, path=path)) == (403, b"")
+    assert status_and_body(post({}, path=path)) == (403, b"")
     make_integration(project, endpoint_identifier="legacy", token=OTHER_KEY)
 
     assert post({}, path=path, key=OTHER_KEY).status_code == 200
 
 
-@pytest.mark.parametrize("body", [b"{", b"[]", DEEP, LARGE, CROWDED])
+@pytest.mark.parametrize("body", [b"{", b"[]", DEEP, LARGE, MANY_VALUES])
 @pytest.mark.parametrize("key", [KEY, None])
 def test_a_body_beyond_the_limits_is_refused_before_the_key(body, key, post):
-    assert bare(post(body, key=key)) == (400, b"")
+    assert status_and_body(post(body, key=key)) == (400, b"")
     assert alerts() == []
 
 
 @pytest.mark.parametrize("key", [KEY, OTHER_KEY, None])
 def test_a_body_above_the_largest_limit_is_a_bad_request(key, post):
-    assert bare(post(b'{"a":"' + b"x" * LARGEST_BODY + b'"}', key=key)) == (400, b"")
+    assert status_and_body(post(b'{"a":"' + b"x" * LARGEST_BODY + b'"}', key=key)) == (400, b"")
     assert alerts() == []
 
 
@@ -234,7 +234,7 @@ def test_an_unknown_or_inactive_endpoint_is_refused_whatever_the_key(key, post, 
     db.session.merge(endpoint).active = False
     db.session.commit()
 
-    assert bare(unknown) == bare(post({}, key=key)) == (403, b"")
+    assert status_and_body(unknown) == status_and_body(post({}, key=key)) == (403, b"")
     assert alerts() == []
 
 
@@ -261,7 +261,7 @@ def test_the_key_is_read_from_the_header(header, status, post):
     assert len(alerts()) == (status == 200)
 
 
-def test_the_key_is_read_from_no_other_place(post, as_maintainer, project):
+def test_the_key_is_not_read_from_body_query_or_other_headers(post, as_maintainer, project):
     path = f"/acme/shop/alerts/notify/x/{IDENTIFIER}.json"
     responses = [
         post({}, key=None),
@@ -270,7 +270,7 @@ def test_the_key_is_read_from_no_other_place(post, as_maintainer, project):
         post({}, key=None, **{"PRIVATE-TOKEN": as_maintainer.token}),
     ]
 
-    assert [bare(response) for response in responses] == [(401, b"")] * 4
+    assert [status_and_body(response) for response in responses] == [(401, b"")] * 4
     assert alerts() == []
 
 
@@ -336,12 +336,12 @@ def test_long_integers_keep_all_digits(number, post):
 
     assert [post(body).status_code for body in bodies] == [200] * 3
 
-    found = alerts()
-    assert [(alert.payload["more"], alert.events) for alert in found] == [
+    stored = alerts()
+    assert [(alert.payload["more"], alert.events) for alert in stored] == [
         ([int(number), 1.5], 2),
         ([int(other), 1.5], 1),
     ]
-    assert found[0].fingerprint == hashlib.sha1(number.encode()).hexdigest()
+    assert stored[0].fingerprint == hashlib.sha1(number.encode()).hexdigest()
 
 
 def test_an_integer_above_the_limit_is_kept_as_text(post):
@@ -429,7 +429,7 @@ def test_a_mapping_is_followed(post, endpoint):
     assert post({"event": {"title": "Mapped"}, "title": "Plain"}).json[0]["title"] == "Mapped"
 
 
-def at_once(count, act):
+def run_concurrently(count, act):
     db.session.remove()
     start = threading.Barrier(count)
 
@@ -442,27 +442,29 @@ def at_once(count, act):
 
 
 def test_concurrent_alerts_create_one_open_alert_and_count_all(post):
-    responses = at_once(40, lambda number: post(PLAIN).status_code)
+    responses = run_concurrently(40, lambda number: post(PLAIN).status_code)
 
     assert responses == [200] * 40
     assert [(alert.events, alert.status) for alert in alerts()] == [(40, Status.TRIGGERED)]
 
 
 def test_concurrent_firing_and_recovery_lose_no_count(post):
-    responses = at_once(12, lambda number: post(PLAIN | ({"end_time": END} if number % 4 == 0 else {})).status_code)
+    responses = run_concurrently(
+        12, lambda number: post(PLAIN | ({"end_time": END} if number % 4 == 0 else {})).status_code
+    )
 
-    found = alerts()
+    stored = alerts()
     assert responses == [200] * 12
-    assert sum(alert.status != Status.RESOLVED for alert in found) <= 1
-    assert all((alert.ended_at is not None) == (alert.status == Status.RESOLVED) for alert in found)
-    ended_alone = sum(notes(alert)[1:2] != [] and "recovery" in notes(alert)[1][1] for alert in found)
-    assert 9 <= sum(alert.events for alert in found) <= 9 + ended_alone
+    assert sum(alert.status != Status.RESOLVED for alert in stored) <= 1
+    assert all((alert.ended_at is not None) == (alert.status == Status.RESOLVED) for alert in stored)
+    ended_alone = sum(notes(alert)[1:2] != [] and "recovery" in notes(alert)[1][1] for alert in stored)
+    assert 9 <= sum(alert.events for alert in stored) <= 9 + ended_alone
 
 
 def test_batches_in_opposite_orders_do_not_deadlock(post_batch):
     elements = [element(f"A{number}") for number in range(20)]
 
-    responses = at_once(4, lambda number: post_batch(*elements[:: 1 if number % 2 else -1]).status_code)
+    responses = run_concurrently(4, lambda number: post_batch(*elements[:: 1 if number % 2 else -1]).status_code)
 
     assert responses == [200] * 4
     assert [alert.events for alert in alerts()] == [4] * 20
@@ -493,7 +495,7 @@ def test_an_endpoint_accepts_batches(post):
 @pytest.mark.parametrize("body", [{}, batch() | {"version": "3"}, {"alerts": []}])
 @pytest.mark.parametrize("key", [KEY, None])
 def test_invalid_batches_are_refused_before_the_key(body, key, post, prometheus):
-    assert bare(post(body, key=key, path="/acme/shop/prometheus/alerts/notify.json")) == (422, b"")
+    assert status_and_body(post(body, key=key, path="/acme/shop/prometheus/alerts/notify.json")) == (422, b"")
 
 
 @pytest.mark.parametrize(
@@ -579,10 +581,18 @@ def test_requests_above_a_limit_write_nothing(limited, post, count_queries):
 
 
 def test_no_unknown_path_is_counted(limited, post):
-    tails = ("no/such/alerts/notify.json", "acme/shop/alerts/notify/x/ffff.json", "acme/shop/alerts/notify/x/no-hex")
+    path_endings = (
+        "no/such/alerts/notify.json",
+        "acme/shop/alerts/notify/x/ffff.json",
+        "acme/shop/alerts/notify/x/no-hex",
+    )
     for number in range(5):
-        for tail in (*tails, f"acme/{number}/prometheus/alerts/notify", f"acme/shop/alerts/notify/x/f{number}"):
-            assert post({}, path=f"/{tail}").status_code in (403, 404)
+        for path_ending in (
+            *path_endings,
+            f"acme/{number}/prometheus/alerts/notify",
+            f"acme/shop/alerts/notify/x/f{number}",
+        ):
+            assert post({}, path=f"/{path_ending}").status_code in (403, 404)
 
     assert rate_limit_subjects() == set()
 
@@ -600,7 +610,7 @@ def test_there_is_no_limit_by_default(post):
 
 
 def example(name):
-    """An example payload, or one of our own that holds the same when the examples are not there."""
+    """Return an example payload, or an equivalent one when the examples are not installed."""
     path = EXAMPLES / f"{name}.json"
     return path.read_bytes() if path.exists() else json.dumps(OWN[name]).encode()
 
@@ -657,12 +667,12 @@ def test_open_alerts_are_found_by_an_index(app, post_batch, count_queries):
 
 def test_a_batch_takes_a_constant_number_of_statements(post_batch, endpoint, count_queries):
     def elements(first, count):
-        """A third repeats open alerts, a third is new, a third has recovered."""
+        """Return a batch of repeated, new and resolved alerts, a third each."""
         repeated, new = [element(f"{first}-{number}") for number in range(2 * count)], []
         post_batch(*repeated)
         new = [element(f"{first}-new-{number}") for number in range(count)]
         ended = [one | {"status": "resolved", "endsAt": END} for one in repeated[count:]]
-        return [one for three in zip(repeated[:count], new, ended, strict=True) for one in three]
+        return [one for triple in zip(repeated[:count], new, ended, strict=True) for one in triple]
 
     counts = []
     for first, count in (("a", 2), ("b", 20)):
@@ -679,11 +689,11 @@ def test_a_batch_takes_a_constant_number_of_statements(post_batch, endpoint, cou
 
 
 def test_dependent_alerts_of_a_batch_are_ingested_in_order(post_batch):
-    one, over = element("A"), element("A", status="resolved", endsAt=END)
+    firing, resolved = element("A"), element("A", status="resolved", endsAt=END)
 
-    response = post_batch(over, one, one, over, over, element("B"), one)
+    response = post_batch(resolved, firing, firing, resolved, resolved, element("B"), firing)
 
-    assert [each["iid"] for each in response.json] == [1, 2, 2, 2, 3, 4, 5]
+    assert [created["iid"] for created in response.json] == [1, 2, 2, 2, 3, 4, 5]
     assert [(alert.title, alert.events, alert.status) for alert in alerts()] == [
         ("A", 1, Status.RESOLVED),
         ("A", 2, Status.RESOLVED),
@@ -708,7 +718,7 @@ def test_concurrent_random_batches_are_counted_exactly(app, post_batch, promethe
             sent.update(chosen)
         return sent
 
-    sent = sum(at_once(6, send), Counter({"creates the bot and the counter": 1}))
+    sent = sum(run_concurrently(6, send), Counter({"creates the bot and the counter": 1}))
 
     assert Counter({alert.title: alert.events for alert in alerts()}) == sent
     assert len(alerts()) == len(sent)
@@ -717,7 +727,7 @@ def test_concurrent_random_batches_are_counted_exactly(app, post_batch, promethe
 
 def test_batches_with_recoveries_in_different_orders_all_succeed(post_batch, prometheus):
     def send(number):
-        order = random.Random(number)  # an order that is the same in each run
+        order = random.Random(number)  # seeded, so that runs are reproducible
         for _ in range(10):
             names = [f"A{one}" for one in range(20)]
             order.shuffle(names)
@@ -725,7 +735,7 @@ def test_batches_with_recoveries_in_different_orders_all_succeed(post_batch, pro
             sent = [element(name, **more) for name, more in zip(names + names[:7], status, strict=True)]
             assert post_batch(*sent).status_code == 200
 
-    at_once(4, send)
+    run_concurrently(4, send)
 
     open_alerts = Counter(alert.title for alert in alerts() if alert.status != Status.RESOLVED)
     assert set(open_alerts.values()) <= {1}
@@ -735,7 +745,7 @@ def test_concurrent_alerts_open_one_incident(post, project):
     db.session.add(IncidentSetting(project_id=project.id, create_issue=True))
     db.session.commit()
 
-    responses = at_once(12, lambda number: post(PLAIN | {"fingerprint": f"f{number % 2}"}).status_code)
+    responses = run_concurrently(12, lambda number: post(PLAIN | {"fingerprint": f"f{number % 2}"}).status_code)
 
     assert responses == [200] * 12
     assert [alert.events for alert in alerts()] == [6, 6]
@@ -806,7 +816,7 @@ def test_after_a_change_the_next_request_is_refused(changed, body, post):
     db.session.execute(update(model).values(values))
     db.session.commit()
 
-    assert [bare(post(body)) for _ in range(2)] == [(status, b"")] * 2
+    assert [status_and_body(post(body)) for _ in range(2)] == [(status, b"")] * 2
     assert [(alert.events, alert.status) for alert in alerts()] == [(2, Status.TRIGGERED)]
     assert db.session.query(Note).count() == 1
 
@@ -816,7 +826,7 @@ def test_a_removed_integration_is_refused_at_once(post, endpoint):
     db.session.delete(db.session.get_one(AlertIntegration, endpoint.id))
     db.session.commit()
 
-    assert bare(post(PLAIN)) == (403, b"")
+    assert status_and_body(post(PLAIN)) == (403, b"")
 
 
 def test_after_a_reset_only_the_new_key_is_accepted(post):
@@ -837,8 +847,8 @@ def test_a_removed_bot_is_created_again(post):
 
     assert post(PLAIN | {"fingerprint": "new"}).status_code == 200
     db.session.remove()
-    found = db.session.scalars(select(Note).where(Note.noteable_type == TARGET).order_by(Note.id))
-    assert [note.author.username for note in found] == ["gone", ALERT_BOT]
+    stored_notes = db.session.scalars(select(Note).where(Note.noteable_type == TARGET).order_by(Note.id))
+    assert [note.author.username for note in stored_notes] == ["gone", ALERT_BOT]
 
 
 def test_paths_ignore_case_and_identifiers_do_not(post, endpoint):
@@ -898,12 +908,12 @@ def test_old_receiver_urls_work_until_the_path_is_reused(post, project, endpoint
 
     with unit_of_work():
         db.session.get_one(Project, project.id).name = "Market"
-    taker = sample_data.make_project("shop", db.session.get_one(Project, project.id).namespace)
+    new_project = sample_data.make_project("shop", db.session.get_one(Project, project.id).namespace)
 
     assert (responses, [alert.events for alert in alerts()]) == ([200, 200], [2])
     assert used == (endpoint.id, "acme/shop", True)
     assert post(PLAIN).status_code == 403  # the receiver of another project, which has no such endpoint
-    move(taker, "elsewhere")
+    move(new_project, "elsewhere")
     assert post(PLAIN).status_code == 403
 
 

@@ -28,7 +28,7 @@ OVER = PLAIN | {"end_time": END}
 
 @pytest.fixture
 def post(app, project):
-    """Sends alerts to an endpoint of the shop, as a monitoring tool does."""
+    """Send alerts to an endpoint of the shop, as a monitoring tool does."""
     make_integration(project)
 
     def send(*bodies, project=project):
@@ -47,11 +47,11 @@ def mails_are_sent(app, monkeypatch):
 
 
 def set_up(project, **fields):
-    """Store the settings of alerts, all off but those given."""
+    """Store the alert settings; options that are not passed are off."""
     with unit_of_work():
         names = ("create_issue", "send_email", "send_recovery_email", "auto_close_incident")
-        wanted = dict.fromkeys(names, False) | fields
-        service.save_incident_setting(project, **wanted)
+        settings = dict.fromkeys(names, False) | fields
+        service.save_incident_setting(project, **settings)
 
 
 def incidents():
@@ -85,18 +85,18 @@ def test_a_firing_alert_opens_one_incident(post, project):
 
 
 @pytest.mark.parametrize(
-    ("told", "kept"),
+    ("severity", "expected"),
     [("critical", "critical"), ("high", "high"), ("medium", "medium"), ("low", "low"), ("info", "unknown")]
     + [("unknown", "unknown")],
 )
-def test_an_incident_has_the_severity_of_its_alert(told, kept, post, project, as_):
+def test_an_incident_has_the_severity_of_its_alert(severity, expected, post, project, as_):
     set_up(project, create_issue=True)
 
-    post({"title": "Hot", "severity": told})
+    post({"title": "Hot", "severity": severity})
 
     [issue] = incidents()
-    assert issue.severity == kept
-    assert as_(DEV).get(f"/projects/{project.id}/issues/1").json["severity"] == kept.upper()
+    assert issue.severity == expected
+    assert as_(DEV).get(f"/projects/{project.id}/issues/1").json["severity"] == expected.upper()
 
 
 def test_an_incident_description_ends_with_the_chosen_template(post, project, tmp_path):
@@ -231,23 +231,23 @@ def test_owners_and_maintainers_are_mailed_about_new_alerts_and_recoveries(post,
 
     post(PLAIN | {"description": "Very full"}, PLAIN, OVER)
 
-    found = outbox()
+    mails = outbox()
     subject = f"shop | Alert: production: {PLAIN['title']}"
-    assert [mail.recipient for mail in found] == ["max@example.org", "olive@example.org"] * 2
-    assert {mail.subject for mail in found} == {subject}
-    assert found[0].body == (
+    assert [mail.recipient for mail in mails] == ["max@example.org", "olive@example.org"] * 2
+    assert {mail.subject for mail in mails} == {subject}
+    assert mails[0].body == (
         "An alert has been triggered in acme/shop.\n\n"
         "View alert details at http://localhost/acme/shop/-/alert_management/1/details\n\n"
         "Description: Very full\n\nEnvironment: production\n"
     )
-    assert found[2].body.startswith("An alert has been resolved in acme/shop.\n")
+    assert mails[2].body.startswith("An alert has been resolved in acme/shop.\n")
 
 
 @pytest.mark.parametrize(
-    ("wanted", "words"), [("send_email", ["triggered"] * 2), ("send_recovery_email", ["resolved"] * 2)]
+    ("setting", "words"), [("send_email", ["triggered"] * 2), ("send_recovery_email", ["resolved"] * 2)]
 )
-def test_new_alerts_and_recoveries_have_separate_mail_settings(wanted, words, post, project, mails_are_sent):
-    set_up(project, **{wanted: True})
+def test_new_alerts_and_recoveries_have_separate_mail_settings(setting, words, post, project, mails_are_sent):
+    set_up(project, **{setting: True})
 
     post(PLAIN, PLAIN, OVER)
 
@@ -255,11 +255,11 @@ def test_new_alerts_and_recoveries_have_separate_mail_settings(wanted, words, po
 
 
 def test_the_owner_of_a_personal_project_is_mailed(post, people, mails_are_sent):
-    mine = sample_data.make_project("mine", people[SAM])
-    make_integration(mine)
-    set_up(mine, send_email=True)
+    personal_project = sample_data.make_project("mine", people[SAM])
+    make_integration(personal_project)
+    set_up(personal_project, send_email=True)
 
-    post({"title": "Oh"}, project=mine)
+    post({"title": "Oh"}, project=personal_project)
 
     assert [(mail.recipient, mail.subject) for mail in outbox()] == [("sam@example.org", "mine | Alert: Oh")]
 
@@ -301,6 +301,6 @@ def test_open_alerts_come_last_when_ordered_by_end(sort, titles, project):
             for iid, (title, end) in enumerate(ends.items(), start=1)
         )
 
-    found = db.session.scalars(queries.alerts_matching(project, tab="all", order_by="ended_at", sort=sort))
+    ordered = db.session.scalars(queries.alerts_matching(project, tab="all", order_by="ended_at", sort=sort))
 
-    assert [alert.title for alert in found] == titles
+    assert [alert.title for alert in ordered] == titles

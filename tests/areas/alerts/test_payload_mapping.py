@@ -113,7 +113,7 @@ def test_mismatched_fields_are_not_stored(key):
         ("[1]", "has to be a JSON object"),
         ("7", "has to be a JSON object"),
         ('{"a":"' + "x" * (1 << 20) + '"}', "is too big"),
-        ("{" + "x" * (1 << 20), "is too big"),  # it is not even read
+        ("{" + "x" * (1 << 20), "is too big"),  # refused before it is parsed
         ('{"a":' * 101 + "1" + "}" * 101, "is too big"),
     ],
 )

@@ -43,8 +43,8 @@ JSON = st.recursive(
 )
 
 
-def whole(report):
-    """Return all parsed fields of a payload."""
+def parse_checked(report):
+    """Return the parsed fields of a payload; check that the report agrees with them."""
     if report is None:
         return None
     parsed = report.parse()
@@ -56,16 +56,16 @@ def whole(report):
     return parsed
 
 
-def parse_plain(*given):
-    return whole(payloads.parse_plain(*given))
+def parse_plain(*arguments):
+    return parse_checked(payloads.parse_plain(*arguments))
 
 
 def parse_prometheus(element):
-    return whole(payloads.parse_prometheus(element))
+    return parse_checked(payloads.parse_prometheus(element))
 
 
 def parse_batch(payload):
-    return [whole(report) for report in payloads.parse_batch(payload)]
+    return [parse_checked(report) for report in payloads.parse_batch(payload)]
 
 
 def nested(levels):
@@ -173,11 +173,11 @@ def test_other_values_become_text(value, text):
 
 def test_long_integers_make_different_fingerprints():
     texts = ["18446744073709551616", "18446744073709551617"]
-    given = [parse_plain(read(f'{{"fingerprint": {text}}}'.encode())).fingerprint for text in texts]
+    sent = [parse_plain(read(f'{{"fingerprint": {text}}}'.encode())).fingerprint for text in texts]
     generated = [parse_plain(read(f'{{"id": {text}}}'.encode())).fingerprint for text in texts]
 
-    assert given == [grouping.sha1(text) for text in texts]
-    assert len({*given, *generated}) == 4
+    assert sent == [grouping.sha1(text) for text in texts]
+    assert len({*sent, *generated}) == 4
 
 
 def test_nul_characters_are_replaced():
@@ -194,7 +194,7 @@ def test_long_texts_are_truncated_with_an_ellipsis(name, limit):
 
 
 @pytest.mark.parametrize(
-    ("sent", "kept"),
+    ("hosts", "expected"),
     [
         ("db-1", ["db-1"]),
         (["db-1", ["db-2", ["db-3"]]], ["db-1", "db-2", "db-3"]),
@@ -207,8 +207,8 @@ def test_long_texts_are_truncated_with_an_ellipsis(name, limit):
         (["h" * 200, ["i" * 54, "jk"]], ["h" * 200, "i" * 54, "j"]),
     ],
 )
-def test_hosts_are_flattened_and_truncated(sent, kept):
-    assert parse_plain({"hosts": sent}).hosts == kept
+def test_hosts_are_flattened_and_truncated(hosts, expected):
+    assert parse_plain({"hosts": hosts}).hosts == expected
 
 
 @pytest.mark.parametrize("severity", list(Severity))
@@ -375,7 +375,7 @@ def test_a_valid_end_time_makes_a_recovery(value, moment):
 
 
 @pytest.mark.parametrize(
-    ("given_", "digest"),
+    ("fingerprint", "digest"),
     [
         ("fingerprint", "b5448ce070e8ff567c4870e9fe0aeba3c0a98330"),
         (111, "6216f8a75fd5bb3d5f22b6f9958cdede3fc086c2"),
@@ -390,8 +390,8 @@ def test_a_valid_end_time_makes_a_recovery(value, moment):
         ("a\0b", hashlib.sha1(b"a\0b").hexdigest()),
     ],
 )
-def test_fingerprints_are_digests(given_, digest):
-    assert parse_plain({"fingerprint": given_}).fingerprint == digest
+def test_fingerprints_are_digests(fingerprint, digest):
+    assert parse_plain({"fingerprint": fingerprint}).fingerprint == digest
 
 
 @pytest.mark.parametrize("blank", [[None], [[], [" "]]])
@@ -423,10 +423,10 @@ def test_different_values_have_different_fingerprints():
 
 def test_a_generated_fingerprint_excludes_times_and_hosts():
     first = parse_plain({"title": "A", "hosts": "x", "start_time": "2026-03-04"})
-    again = parse_plain({"title": "A", "hosts": "y", "start_time": "2026-03-05", "end_time": "2026-03-06"})
+    repeat = parse_plain({"title": "A", "hosts": "y", "start_time": "2026-03-05", "end_time": "2026-03-06"})
     other = parse_plain({"title": "A", "service": "till"})
 
-    assert first.fingerprint == again.fingerprint != other.fingerprint
+    assert first.fingerprint == repeat.fingerprint != other.fingerprint
 
 
 @pytest.mark.parametrize("payload", [{}, {"hosts": "a"}, {"title": "", "more": {"a": None, "b": [], "c": {}}}])
@@ -442,15 +442,15 @@ def test_monitoring_tool_prometheus_marks_a_prometheus_payload():
     assert (plain.title, plain.monitoring_tool) == ("A", "Prometheus")
 
 
-def grouped(mapping, *given_):
-    """Whether all payloads have one fingerprint under a mapping of fields to paths."""
+def have_one_fingerprint(mapping, *examples):
+    """Return whether all payloads have the same fingerprint under a mapping of fields to paths."""
     entries = {name: {"path": path, "type": "string"} for name, path in mapping.items()}
-    digests = {parse_plain(payload, entries).fingerprint for payload in given_}
+    digests = {parse_plain(payload, entries).fingerprint for payload in examples}
     return len(digests) == 1 and None not in digests
 
 
 @pytest.mark.parametrize(
-    ("mapping", "given_"),
+    ("mapping", "examples"),
     [
         ({"end_time": ["closed_at"]}, [{}, {"closed_at": None}, {"closed_at": 1772600767}, {"closed_at": "soon"}]),
         (
@@ -467,12 +467,12 @@ def grouped(mapping, *given_):
         ({"end_time": ["closed"]}, [{"end_time": "x", "start_time": 1, "hosts": "h"}, {"closed": 1, "hosts": "i"}]),
     ],
 )
-def test_a_generated_fingerprint_excludes_fields_mapped_to_times_and_hosts(mapping, given_):
-    assert grouped(mapping, *({"name": "Disk full"} | one for one in given_))
+def test_a_generated_fingerprint_excludes_fields_mapped_to_times_and_hosts(mapping, examples):
+    assert have_one_fingerprint(mapping, *({"name": "Disk full"} | one for one in examples))
 
 
 @pytest.mark.parametrize(
-    ("mapping", "given_"),
+    ("mapping", "examples"),
     [
         ({"end_time": ["closed"]}, [{"name": "a"}, {"name": "b"}]),
         ({"end_time": ["a", "closed"]}, [{"a": "x"}, {"a": "y"}]),
@@ -482,8 +482,8 @@ def test_a_generated_fingerprint_excludes_fields_mapped_to_times_and_hosts(mappi
         ({"hosts": ["host"]}, [{"host": "a"}, {"host": "b"}]),
     ],
 )
-def test_unmapped_fields_change_the_generated_fingerprint(mapping, given_):
-    assert not grouped(mapping, *given_)
+def test_unmapped_fields_change_the_generated_fingerprint(mapping, examples):
+    assert not have_one_fingerprint(mapping, *examples)
 
 
 def test_a_payload_is_not_changed_by_its_fingerprint():
@@ -536,9 +536,9 @@ def test_unmapped_fields_use_plain_keys():
 
 def test_only_the_mapped_end_marks_a_recovery():
     ended = parse_plain({"event": {"closed": "2026-03-04T05:06:07Z"}}, MAPPED)
-    stray = parse_plain({"event": {"closed": None}, "end_time": "2026-03-04T05:06:07Z"}, MAPPED)
+    unmapped = parse_plain({"event": {"closed": None}, "end_time": "2026-03-04T05:06:07Z"}, MAPPED)
 
-    assert (ended.ended_at, stray.ended_at) == (MOMENT, None)
+    assert (ended.ended_at, unmapped.ended_at) == (MOMENT, None)
 
 
 def test_a_mapped_end_may_be_milliseconds():
@@ -546,7 +546,7 @@ def test_a_mapped_end_may_be_milliseconds():
 
 
 @pytest.mark.parametrize(
-    ("path", "found"),
+    ("path", "expected"),
     [
         (["a", "b", 1], "y"),
         (["a", "b", 2], None),
@@ -559,9 +559,11 @@ def test_a_mapped_end_may_be_milliseconds():
         ([], None),
     ],
 )
-def test_a_path_through_a_value_of_another_type_finds_nothing(path, found):
-    assert payload_values.value_at({"a": {"b": ["x", "y"], "c": "text"}}, path) == found
-    assert parse_plain({"a": {"b": ["x", "y"], "c": "text"}}, {"title": {"path": path}}).title == found or "New: Alert"
+def test_a_path_through_a_value_of_another_type_finds_nothing(path, expected):
+    assert payload_values.value_at({"a": {"b": ["x", "y"], "c": "text"}}, path) == expected
+    assert (
+        parse_plain({"a": {"b": ["x", "y"], "c": "text"}}, {"title": {"path": path}}).title == expected or "New: Alert"
+    )
 
 
 @pytest.mark.parametrize("missing", BATCH)
@@ -610,11 +612,11 @@ def test_an_invalid_start_is_the_current_time():
     ],
 )
 def test_severity_synonyms_of_prometheus_are_mapped(words, severity):
-    found = {
+    severities = {
         parse_prometheus(ELEMENT | {"labels": {"alertname": "A", "severity": word}}).severity for word in words.split()
     }
 
-    assert found == {severity}
+    assert severities == {severity}
 
 
 def test_a_prometheus_alert_without_severity_is_critical():
@@ -635,9 +637,9 @@ def test_a_prometheus_alert_without_severity_is_critical():
     ],
 )
 def test_the_fingerprint_of_a_prometheus_alert_is_start_title_and_query(address, query):
-    found = parse_prometheus(ELEMENT | {"generatorURL": address, "fingerprint": "theirs"}).fingerprint
+    fingerprint = parse_prometheus(ELEMENT | {"generatorURL": address, "fingerprint": "theirs"}).fingerprint
 
-    assert found == hashlib.sha1(f"2026-03-04T05:06:07Z/HighLatency/{query}".encode()).hexdigest()
+    assert fingerprint == hashlib.sha1(f"2026-03-04T05:06:07Z/HighLatency/{query}".encode()).hexdigest()
 
 
 def test_the_documented_prometheus_fingerprint_is_computed():
@@ -693,15 +695,15 @@ def test_a_payload_is_flattened_to_dotted_keys():
 @given(st.binary(max_size=60) | JSON.map(lambda value: json.dumps(value).encode()))
 def test_any_bytes_are_an_object_or_refused(body):
     try:
-        found = read(body)
+        parsed = read(body)
     except Unreadable:
         assert body.strip()
     else:
-        assert found == (json.loads(body, parse_int=inexact) if body.strip() else {})
+        assert parsed == (json.loads(body, parse_int=as_stored_number) if body.strip() else {})
 
 
-def inexact(digits):
-    """Integers of more than 64 bits are read as the nearest float."""
+def as_stored_number(digits):
+    """Parse integers of more than 64 bits as the nearest float."""
     return int(digits) if -(2**63) <= int(digits) < 2**64 else float(digits)
 
 
@@ -714,9 +716,9 @@ MOMENTS = st.datetimes(
 
 @given(MOMENTS)
 def test_every_time_is_returned_in_utc(moment):
-    found = read_time(moment.isoformat())
+    parsed = read_time(moment.isoformat())
 
-    assert (found, found.utcoffset()) == (moment, dt.timedelta())
+    assert (parsed, parsed.utcoffset()) == (moment, dt.timedelta())
 
 
 @given(st.dictionaries(st.sampled_from([*ELEMENT, "endsAt", "more"]), JSON), st.lists(JSON, max_size=3))
@@ -734,9 +736,9 @@ def test_any_alertmanager_payload_becomes_storable_alerts(changes, others):
 
 
 @given(st.dictionaries(st.text(max_size=4), JSON, max_size=4), JSON, st.randoms(use_true_random=False))
-def test_a_repeat_has_the_same_fingerprint_with_another_order_and_other_times(payload, other, chance):
+def test_a_repeat_has_the_same_fingerprint_with_another_order_and_other_times(payload, other, rng):
     repeat = [*payload.items(), ("title", "a"), ("start_time", other), ("hosts", other)]
-    chance.shuffle(repeat)
+    rng.shuffle(repeat)
 
     first, second, third = (
         parse_plain(read(json.dumps(one).encode()))

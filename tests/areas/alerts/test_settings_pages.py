@@ -72,15 +72,17 @@ def titles():
 
 def credentials(response):
     """Return the URL and key that the credentials page shows."""
-    found = [re.search(f'id="{name}" value="([^"]+)"', response.text) for name in ("webhook-url", "authorization-key")]
-    return tuple(html.unescape(one.group(1)) for one in found)
+    matches = [
+        re.search(f'id="{name}" value="([^"]+)"', response.text) for name in ("webhook-url", "authorization-key")
+    ]
+    return tuple(html.unescape(one.group(1)) for one in matches)
 
 
 def options(response, target):
     """Return the options of the select of an alert field: label → whether selected; without sample values."""
     select = re.search(f'<select id="map_{target}".*?</select>', response.text, re.DOTALL).group()
-    found = re.findall(r'<option value="[^"]+"( selected)?>([^<:]*):', select)
-    return {html.unescape(label): bool(selected) for selected, label in found}
+    matches = re.findall(r'<option value="[^"]+"( selected)?>([^<:]*):', select)
+    return {html.unescape(label): bool(selected) for selected, label in matches}
 
 
 def stored_as(response, target):
@@ -89,7 +91,7 @@ def stored_as(response, target):
     return " ".join(html.unescape(re.sub("<[^>]+>", "", cell)).split())
 
 
-def tell(visitor, address, key, body):
+def send_alert(visitor, address, key, body):
     """Send an alert as a monitoring tool does."""
     headers = {"Authorization": f"Bearer {key}"}
     return visitor.open("POST", urlsplit(address).path, json=body, headers=headers).status_code
@@ -124,7 +126,7 @@ def test_the_oldest_endpoint_keeps_its_short_url(maintainer, project):
     address, key = credentials(maintainer.get(page_of(row, "credentials")))
 
     assert (urlsplit(address).path, key) == ("/acme/shop/alerts/notify.json", KEY)
-    assert tell(maintainer, address, key, {}) == 200
+    assert send_alert(maintainer, address, key, {}) == 200
 
 
 def test_an_opsgenie_integration_has_its_own_url_and_no_key(maintainer, project):
@@ -149,8 +151,8 @@ def test_an_opsgenie_integration_has_its_own_url_and_no_key(maintainer, project)
         ({"type": OPSGENIE, "target_url": "ftp://ops.example"}, "is blocked: Only allowed schemes are http, https"),
         ({"type": OPSGENIE, "target_url": "https://"}, "is blocked: Hostname or IP address invalid"),
         *(
-            ({"type": OPSGENIE, "target_url": f"http://{host}/"}, f"Opsgenie URL is blocked: Requests to {what}")
-            for host, what in {
+            ({"type": OPSGENIE, "target_url": f"http://{host}/"}, f"Opsgenie URL is blocked: Requests to {target}")
+            for host, target in {
                 "localhost": "localhost",
                 "127.0.0.1": "loopback",
                 "[::1]:90": "loopback",
@@ -320,7 +322,7 @@ def test_a_mapping_is_stored_shown_again_and_used_by_the_receiver(maintainer, pr
     assert row.mapping == {"title": {"path": ["event", "title"], "type": "string", "label": "event/title"}}
     assert row.payload_example == SAMPLE
     assert options(maintainer.get(page_of(row, "edit")), "title")["event/title"] is True
-    assert tell(maintainer, address, key, {"event": {"title": "Oven on fire"}, "title": "Ignored"}) == 200
+    assert send_alert(maintainer, address, key, {"event": {"title": "Oven on fire"}, "title": "Ignored"}) == 200
     assert titles() == ["Oven on fire"]
 
 
@@ -330,9 +332,9 @@ def test_an_invalid_mapping_shows_the_error_at_its_field(key, maintainer, integr
 
     response = maintainer.send(page_of(integration, "edit"), map_start_time=key, **fields)
 
-    told = re.search(r'<p class="wrong" id="map_start_time-wrong">([^<]*)</p>', response.text)
+    error = re.search(r'<p class="wrong" id="map_start_time-wrong">([^<]*)</p>', response.text)
     assert (response.status_code, stored()[0].mapping) == (422, {})
-    assert told[1].startswith("Start time cannot be mapped to this")
+    assert error[1].startswith("Start time cannot be mapped to this")
     assert options(response, "title")["event/title"] is True
     assert 'id="map_title-wrong"' not in response.text
 
@@ -412,28 +414,28 @@ def test_save_and_test_opens_the_test_page(maintainer, project):
 
 def test_a_reset_key_replaces_the_old_key_at_once(maintainer, integration):
     address, old = credentials(maintainer.get(page_of(integration, "credentials")))
-    asked = maintainer.get(page_of(integration, "reset_key"))
-    before = tell(maintainer, address, old, {})
+    confirmation = maintainer.get(page_of(integration, "reset_key"))
+    before = send_alert(maintainer, address, old, {})
 
     page = maintainer.get(maintainer.send(page_of(integration, "reset_key")).location)
     _, new = credentials(page)
 
-    assert ("Reset the authorization key of Kitchen?" in asked.text, before) == (True, 200)
+    assert ("Reset the authorization key of Kitchen?" in confirmation.text, before) == (True, 200)
     assert ("The old one no longer works" in page.text, new == old) == (True, False)
-    assert (tell(maintainer, address, old, {}), tell(maintainer, address, new, {})) == (401, 200)
+    assert (send_alert(maintainer, address, old, {}), send_alert(maintainer, address, new, {})) == (401, 200)
 
 
 def test_a_deleted_integration_receives_nothing_and_its_alerts_stay(maintainer, integration):
     address, key = credentials(maintainer.get(page_of(integration, "credentials")))
-    tell(maintainer, address, key, {"title": "Kept"})
-    asked = maintainer.get(page_of(integration, "delete"))
+    send_alert(maintainer, address, key, {"title": "Kept"})
+    page = maintainer.get(page_of(integration, "delete"))
 
     response = maintainer.send(page_of(integration, "delete"))
 
-    assert "Delete Kitchen?" in asked.text
+    assert "Delete Kitchen?" in page.text
     assert (response.location, stored()) == (f"{OPERATIONS}?removed=1#alerts", [])
     assert "The integration has been successfully removed." in maintainer.get(response.location).text
-    assert (tell(maintainer, address, key, {}), titles()) == (403, ["Kept"])
+    assert (send_alert(maintainer, address, key, {}), titles()) == (403, ["Kept"])
 
 
 def test_the_list_shows_which_integrations_are_active(maintainer, project):
@@ -579,7 +581,7 @@ def test_one_endpoint_may_have_the_short_url(maintainer, visit, project):
 
     address, key = credentials(maintainer.get(first.location))
     assert address == "http://localhost/acme/shop/alerts/notify.json"
-    assert tell(visit(None), address, key, {"title": "Still here"}) == 200
+    assert send_alert(visit(None), address, key, {"title": "Still here"}) == 200
     assert (second.status_code, "belongs to another endpoint" in html.unescape(second.text)) == (422, True)
     assert "Short address" not in maintainer.get(NEW).text
 
@@ -587,7 +589,9 @@ def test_one_endpoint_may_have_the_short_url(maintainer, visit, project):
 def test_a_concurrent_claim_of_the_short_url_is_refused(maintainer, project, monkeypatch):
     fields = {"type": "http", "active": "y", "short_address": "y"}
     maintainer.send(NEW, name="Old", **fields)
-    monkeypatch.setattr(queries, "has_short_address", lambda project: False)  # as both see it
+    monkeypatch.setattr(
+        queries, "has_short_address", lambda project: False
+    )  # both requests check before the other commits
 
     response = maintainer.send(NEW, name="Older", **fields)
 
@@ -666,7 +670,7 @@ def test_mapped_single_values_are_stored_as_text(maintainer, visit, project):
     texts = {"payload_example": sample, "parsed_example": sample}
     response = maintainer.send(NEW, type=HTTP, name="Kitchen", active="y", **texts, **fields)
 
-    sent = [tell(visit(None), *credentials(maintainer.get(response.location)), json.loads(sample)) for _ in "ab"]
+    sent = [send_alert(visit(None), *credentials(maintainer.get(response.location)), json.loads(sample)) for _ in "ab"]
 
     [alert] = db.session.query(Alert)
     assert (sent, alert.events, alert.status) == ([200, 200], 2, 0)
@@ -685,13 +689,13 @@ def test_ignored_times_are_shown_by_the_test_and_the_alert(maintainer, project):
 
     pages = [maintainer.get(maintainer.send(page_of(row, "test"), payload=payload).location) for _ in range(2)]
     pages.append(maintainer.get("/acme/shop/-/alert_management/1/details"))
-    fine = maintainer.get(maintainer.send(page_of(row, "test"), payload='{"title": "A <b>"}').location).text
+    valid = maintainer.get(maintainer.send(page_of(row, "test"), payload='{"title": "A <b>"}').location).text
 
     for page in pages:
         assert "<code>soon &lt;b&gt;</code> in <code>start_time</code> cannot be read as a time" in page.text
         assert "<code>04/13/2026</code> in <code>closed</code> cannot be read as a time" in page.text
     assert "#1 A &lt;b&gt;</a>" in pages[1].text
-    assert ("#1 A &lt;b&gt;</a>" in fine, "cannot be read" in fine) == (True, False)
+    assert ("#1 A &lt;b&gt;</a>" in valid, "cannot be read" in valid) == (True, False)
 
 
 @pytest.mark.both_databases
@@ -708,7 +712,7 @@ def test_fields_mapped_to_times_and_hosts_do_not_change_the_fingerprint(maintain
     address = f"/acme/shop/alerts/notify/x/{row.endpoint_identifier}.json"
 
     for body in [*posts, full | {"closed_at": "1772600767"}]:
-        assert tell(maintainer, address, KEY, body) == 200
+        assert send_alert(maintainer, address, KEY, body) == 200
 
     [alert] = db.session.query(Alert)
     assert (alert.status, alert.events, alert.ended_at.isoformat()) == (2, 4, "2026-03-04T05:06:07+00:00")

@@ -19,12 +19,12 @@ PAGE = "/dashboard/todos"
 @pytest.fixture
 def todos(project, people):
     """Three to-do items of dev, and one of max."""
-    made = []
+    created = []
     for iid in (1, 2, 3):
         alert = store(Alert(project_id=project.id, iid=iid, title=f"Alert {iid}", started_at=clock.now()))
-        made.append(store(AlertTodo(alert_id=alert.id, user_id=people[DEV].id)))
-    store(AlertTodo(alert_id=made[0].alert_id, user_id=people[MAX].id))
-    return [todo.id for todo in made]
+        created.append(store(AlertTodo(alert_id=alert.id, user_id=people[DEV].id)))
+    store(AlertTodo(alert_id=created[0].alert_id, user_id=people[MAX].id))
+    return [todo.id for todo in created]
 
 
 def titles(page):
@@ -37,11 +37,11 @@ def test_to_do_items_are_listed_completed_and_restored(visit, todos):
 
     done = developer.send(f"{PAGE}/{todos[1]}/done")
     lists = [titles(developer.get(f"{PAGE}{query}")) for query in ("", "?state=done")]
-    again = developer.send(f"{PAGE}/{todos[1]}/restore")
+    restored = developer.send(f"{PAGE}/{todos[1]}/restore")
 
     assert before == ["Alert 3", "Alert 2", "Alert 1"]
     assert (done.location, lists) == (PAGE, [["Alert 3", "Alert 1"], ["Alert 2"]])
-    assert (again.location, "To do (3)" in developer.get(PAGE).text) == (f"{PAGE}?state=done", True)
+    assert (restored.location, "To do (3)" in developer.get(PAGE).text) == (f"{PAGE}?state=done", True)
 
 
 def test_all_own_to_do_items_are_completed_at_once(visit, todos):

@@ -1,4 +1,4 @@
-"""The API of audit events: who reads them, filters, retention; events cannot be changed."""
+"""The API of audit events: permissions, filters, retention; events cannot be changed."""
 
 from __future__ import annotations
 
@@ -109,11 +109,11 @@ def test_the_database_refuses_to_change_an_event(app, project):
 
 @pytest.mark.both_databases
 def test_events_are_removed_after_the_retention_time(app, project):
-    kept, _ = add_event(project, days_ago=364), add_event(project, days_ago=366)
+    recent, _ = add_event(project, days_ago=364), add_event(project, days_ago=366)
 
     prune_audit_events()
 
-    assert list(db.session.scalars(db.select(AuditEvent.id))) == [kept.id]
+    assert list(db.session.scalars(db.select(AuditEvent.id))) == [recent.id]
 
 
 def test_a_retention_of_zero_days_keeps_all_events(app, project):

@@ -1,4 +1,4 @@
-"""Pages of audit events: who sees them, filters, and the CSV file."""
+"""Pages of audit events: permissions, filters, and the CSV file."""
 
 from __future__ import annotations
 

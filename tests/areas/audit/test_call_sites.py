@@ -13,9 +13,9 @@ SECRET_VALUE = "eu-central-1-secret"
 
 
 def events():
-    """The entity type, name, message and target of all events, oldest first."""
-    found = db.session.scalars(db.select(AuditEvent).order_by(AuditEvent.id))
-    return [(one.entity_type, one.event_name, one.details["custom_message"]) for one in found]
+    """Return the entity type, name and message of all events, oldest first."""
+    rows = db.session.scalars(db.select(AuditEvent).order_by(AuditEvent.id))
+    return [(one.entity_type, one.event_name, one.details["custom_message"]) for one in rows]
 
 
 def of_project(name, message):
@@ -78,10 +78,10 @@ def test_changes_of_groups_are_recorded(as_):
 
 
 def test_variables_are_recorded_without_their_values(as_maintainer, project):
-    place = f"/projects/{project.id}/variables"
-    as_maintainer.post(place, json={"key": "REGION", "value": SECRET_VALUE})
-    as_maintainer.put(f"{place}/REGION", json={"value": f"{SECRET_VALUE}2", "protected": True})
-    as_maintainer.delete(f"{place}/REGION")
+    path = f"/projects/{project.id}/variables"
+    as_maintainer.post(path, json={"key": "REGION", "value": SECRET_VALUE})
+    as_maintainer.put(f"{path}/REGION", json={"value": f"{SECRET_VALUE}2", "protected": True})
+    as_maintainer.delete(f"{path}/REGION")
 
     assert events() == [
         of_project("ci_variable_created", "Added ci variable REGION"),
@@ -136,14 +136,14 @@ def test_a_command_is_recorded_as_the_system(app):
 
 def test_exports_are_recorded(as_maintainer, project):
     as_maintainer.post(f"/projects/{project.id}/export")
-    as_maintainer.get(f"/projects/{project.id}/export/download")  # there is no file yet
+    as_maintainer.get(f"/projects/{project.id}/export/download")  # the file does not exist yet
 
     assert [name for _, name, _ in events()] == ["project_export_created"]
 
 
 def test_sign_ins_are_recorded(visitor, paula):
     visitor.send("/users/sign_in", login="paula", password="wrong")
-    visitor.send("/users/sign_in", login=PASSWORD, password="paula")  # into the wrong fields
+    visitor.send("/users/sign_in", login=PASSWORD, password="paula")  # login and password swapped
     visitor.send("/users/sign_in", login="paula", password=PASSWORD)
 
     assert [(kind, name) for kind, name, _ in events()] == [

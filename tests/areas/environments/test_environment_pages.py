@@ -94,11 +94,11 @@ def test_an_environment_is_edited_and_keeps_its_slug(developer, production):
 
 def test_a_deleted_environment_leaves_its_alerts(developer, production):
     make_alert(production, 1)
-    asked = developer.get(page_of(production, "delete"))
+    confirmation = developer.get(page_of(production, "delete"))
 
     response = developer.send(page_of(production, "delete"))
 
-    assert "Delete the environment production?" in asked.text
+    assert "Delete the environment production?" in confirmation.text
     assert (response.location, stored()) == (LIST, [])
     assert [(alert.title, alert.environment_id) for alert in db.session.query(Alert)] == [("Trouble 1", None)]
 

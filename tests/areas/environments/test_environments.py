@@ -43,13 +43,13 @@ def everything(client, project, environment_id):
 def test_an_environment_is_created_shown_and_listed(as_developer, project):
     fields = {"name": "production", "external_url": "https://shop.example"}
 
-    made = as_developer.post(environments(project), json=fields)
+    created = as_developer.post(environments(project), json=fields)
 
-    assert made.status_code == 201
-    assert list(made.json) == ["id", "name", "slug", "external_url", "state", "created_at", "updated_at"]
-    assert made.json | fields | {"slug": "production", "state": "available"} == made.json
-    assert as_developer.get(environments(project, made.json["id"])).json == made.json
-    assert as_developer.get(environments(project)).json == [made.json]
+    assert created.status_code == 201
+    assert list(created.json) == ["id", "name", "slug", "external_url", "state", "created_at", "updated_at"]
+    assert created.json | fields | {"slug": "production", "state": "available"} == created.json
+    assert as_developer.get(environments(project, created.json["id"])).json == created.json
+    assert as_developer.get(environments(project)).json == [created.json]
 
 
 @pytest.mark.parametrize(

@@ -36,13 +36,13 @@ def sender(app, project):
 
 
 def stored_errors():
-    """All errors, those with most occurrences first."""
+    """Return all errors, those with most occurrences first."""
     db.session.expire_all()
     return list(db.session.scalars(select(TrackedError).order_by(TrackedError.count.desc(), TrackedError.id)))
 
 
 def counts():
-    """The numbers of errors, of occurrences and of stored events."""
+    """Return the numbers of errors, of occurrences and of stored events."""
     db.session.expire_all()
     errors = db.session.execute(select(func.count(), func.coalesce(func.sum(TrackedError.count), 0))).one()
     return (*errors, db.session.scalar(select(func.count(TrackedErrorEvent.id))))
@@ -163,7 +163,7 @@ def test_unknown_encodings_are_refused(sender):
         ({}, 400),
     ],
 )
-def test_the_key_is_accepted_in_these_places(sender, header, status):
+def test_the_key_is_read_from_two_headers(sender, header, status):
     headers = {name: value.format(key=sender.key) for name, value in header.items()}
 
     response = sender.post(f"{sender.base}/store/", b'{"message": "hello"}', headers)
@@ -280,8 +280,8 @@ def test_a_huge_stack_trace_is_truncated(sender):
     assert sender.event(exception={"type": "Deep", "stacktrace": {"frames": frames}}).status_code == 200
 
     [event] = db.session.scalars(select(TrackedErrorEvent))
-    kept = event.details["exceptions"][0]["frames"]
-    assert [frame["function"] for frame in (kept[0], kept[124], kept[125], kept[-1])] == [
+    stored = event.details["exceptions"][0]["frames"]
+    assert [frame["function"] for frame in (stored[0], stored[124], stored[125], stored[-1])] == [
         "f0",
         "f124",
         "f19875",
@@ -289,7 +289,7 @@ def test_a_huge_stack_trace_is_truncated(sender):
     ]
 
 
-def test_preflights_and_other_methods(sender):
+def test_preflights_are_answered_and_other_methods_refused(sender):
     headers = {"Origin": "https://shop.example.org", "Access-Control-Request-Method": "POST"}
     preflight = sender.client.options(f"{sender.base}/envelope/", headers=headers)
     refused = sender.client.get(f"{sender.base}/envelope/")
@@ -301,7 +301,7 @@ def test_preflights_and_other_methods(sender):
     assert response.headers["Access-Control-Expose-Headers"] == "X-Sentry-Error, X-Sentry-Rate-Limits, Retry-After"
 
 
-def test_the_url_of_hosted_collectors_works_too(sender):
+def test_the_url_of_hosted_collectors_is_accepted(sender):
     path = f"/errortracking/api/v1/projects/api/{sender.project_id}/store/?sentry_key={sender.key}"
 
     assert sender.post(path, b'{"message": "hello"}').status_code == 200
@@ -350,23 +350,23 @@ def test_the_line_number_of_a_closure_is_ignored_in_grouping(sender):
 
 @pytest.mark.both_databases
 def test_an_event_waits_for_the_removal_of_its_error_without_a_deadlock(app, sender, monkeypatch):
-    if db.engine.dialect.name == "sqlite":  # it has one writer at a time
+    if db.engine.dialect.name == "sqlite":  # SQLite has one writer at a time
         return
     sender.event()
     [error] = stored_errors()
     monkeypatch.setattr(webhooks, "MAX_ATTEMPTS", 1)
-    lock_row(error)  # as the removal does first
+    lock_row(error)  # the first step of a removal
 
     def send():
         with app.app_context():
             return sender.event()
 
     with ThreadPoolExecutor(1) as pool:
-        coming = pool.submit(send)
-        assert not wait([coming], timeout=0.3).done
+        pending = pool.submit(send)
+        assert not wait([pending], timeout=0.3).done
         db.session.delete(error)
         db.session.commit()
-        response = coming.result()
+        response = pending.result()
 
     assert response.status_code == 200
     assert counts() == (1, 1, 1)

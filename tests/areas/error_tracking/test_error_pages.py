@@ -1,4 +1,4 @@
-"""The pages of errors, without scripts."""
+"""The pages of errors, without JavaScript."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def sender(app, project):
 
 
 def rows(page):
-    """The titles of a list."""
-    return [html.unescape(found) for found in re.findall(r"<strong>(.*?)</strong></a>", page.text)]
+    """Return the titles of a list."""
+    return [html.unescape(title) for title in re.findall(r"<strong>(.*?)</strong></a>", page.text)]
 
 
 def first_error(visitor):
@@ -149,12 +149,16 @@ def test_an_error_is_removed_after_confirmation(visit, sender):
     assert visit(MAX).get(f"{one}/details").status_code == 404
 
 
-def scripted(value):
-    """The same event with a script in every text and every free field name."""
+def with_script(value):
+    """Return a copy of an event in which every text and an additional key of every object is a script."""
     if isinstance(value, dict):
-        return {key: scripted(inner) for key, inner in value.items()} | {SCRIPT: SCRIPT}
+        return {key: with_script(inner) for key, inner in value.items()} | {SCRIPT: SCRIPT}
     return (
-        [scripted(inner) for inner in value] if isinstance(value, list) else SCRIPT if isinstance(value, str) else value
+        [with_script(inner) for inner in value]
+        if isinstance(value, list)
+        else SCRIPT
+        if isinstance(value, str)
+        else value
     )
 
 
@@ -174,12 +178,12 @@ def test_values_of_events_are_escaped(visit, sender):
             "modules": {"a": "b"},
         }
     )
-    sender.event(**{name: scripted(value) for name, value in event.items()})
+    sender.event(**{name: with_script(value) for name, value in event.items()})
     sender.event(exception={"type": long, "value": f"{SCRIPT}{long}"})
     visitor = visit(DEV)
 
     listed = visitor.get(LIST).text
-    pages = [visitor.get(found).text for found in set(re.findall(rf"{LIST}/\d+/details", listed))]
+    pages = [visitor.get(path).text for path in set(re.findall(rf"{LIST}/\d+/details", listed))]
     texts = [listed, *pages]
 
     assert len(pages) == 2
@@ -192,10 +196,10 @@ def test_pages_show_no_secret_of_recorded_requests(visit, sender):
     sender.replay_all("python-flask")
     visitor = visit(MAX)
     listed = visitor.get(LIST).text
-    texts = [listed, *(visitor.get(found).text for found in re.findall(rf"{LIST}/\d+/details", listed))]
+    texts = [listed, *(visitor.get(leaked).text for leaked in re.findall(rf"{LIST}/\d+/details", listed))]
 
-    found = [secret for secret in ("4111 1111 1111 1111", "token=abc", "hunter2") for text in texts if secret in text]
-    assert (found, len(texts)) == ([], 3)
+    leaked = [secret for secret in ("4111 1111 1111 1111", "token=abc", "hunter2") for text in texts if secret in text]
+    assert (leaked, len(texts)) == ([], 3)
 
 
 @pytest.mark.parametrize("name", ["python", "node", "browser", "ruby", "legacy-store"])
@@ -203,8 +207,8 @@ def test_every_recorded_event_has_its_page(visit, sender, name):
     sender.replay_all(name)
     visitor = visit(RITA)
 
-    for found in set(re.findall(rf"{LIST}/\d+/details", visitor.get(LIST).text)):
-        assert visitor.get(found).status_code == 200
+    for path in set(re.findall(rf"{LIST}/\d+/details", visitor.get(LIST).text)):
+        assert visitor.get(path).status_code == 200
 
 
 def test_errors_are_readable_while_tracking_is_off(visit, sender, project):

@@ -100,7 +100,7 @@ def test_dropped_events_are_shown(visit, sender):
 
 @pytest.fixture
 def sent(monkeypatch):
-    """Subjects and recipients of mails that were queued."""
+    """Subjects and recipients of queued mails."""
     monkeypatch.setattr(mail, "is_on", lambda: True)
 
     def read():
@@ -153,7 +153,7 @@ def test_mails_are_limited_per_error_and_per_project(visit, sender, sent, as_, p
 def test_errors_past_the_retention_are_removed_unless_they_have_an_issue(app, project, people):
     track_errors(project)
     old = clock.now() - dt.timedelta(days=91)
-    kept, linked, _gone = (
+    recent, linked, _gone = (
         sample_data.make_error(project, title, last_seen=moment, first_seen=old)
         for title, moment in (("kept", clock.now()), ("linked", old), ("gone", old))
     )
@@ -163,7 +163,7 @@ def test_errors_past_the_retention_are_removed_unless_they_have_an_issue(app, pr
         db.session.execute(update(TrackedErrorEvent).values(received_at=old))
         epoch = int(clock.now().timestamp())
         db.session.add_all(
-            TrackedErrorCount(error_id=kept.id, seconds=seconds, start=epoch - days * DAY_SECONDS, count=1)
+            TrackedErrorCount(error_id=recent.id, seconds=seconds, start=epoch - days * DAY_SECONDS, count=1)
             for seconds, days in ((HOUR_SECONDS, 8), (HOUR_SECONDS, 6), (DAY_SECONDS, 89), (DAY_SECONDS, 91))
         )
 
@@ -174,7 +174,7 @@ def test_errors_past_the_retention_are_removed_unless_they_have_an_issue(app, pr
         ("linked", 1, 0),
     ]
     assert all_of(TrackedErrorEvent) == []
-    counts = db.session.scalars(select(TrackedErrorCount.start).where(TrackedErrorCount.error_id == kept.id))
+    counts = db.session.scalars(select(TrackedErrorCount.start).where(TrackedErrorCount.error_id == recent.id))
     assert sorted((epoch - start) // DAY_SECONDS for start in counts) == [0, 6, 89]
 
 

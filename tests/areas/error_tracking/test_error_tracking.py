@@ -1,4 +1,4 @@
-"""Error-tracking settings through HTTP (error tracking reference), and the page that fills them."""
+"""Error-tracking settings through HTTP (error tracking reference), and their page."""
 
 from __future__ import annotations
 
@@ -47,34 +47,34 @@ REQUIRED = ["is a required field"]
 PAGE = "/acme/shop/-/settings/operations"
 NOTICE = re.compile(r'<div class="notice (good|bad)"[^>]*>(.*?)</div>', re.DOTALL)
 OPERATIONS = [("GET", {}), ("PATCH", {"active": True}), ("PUT", {"active": True, "integrated": False})]
-visit = visitors.visit  # fixtures of visitors are those of the tests of pages
+visit = visitors.visit  # the fixture of the page tests
 
 
 @pytest.fixture(autouse=True)
-def names(monkeypatch):
-    """Addresses by host name; a function as address is called first."""
-    known = dict(ADDRESSES)
+def host_addresses(monkeypatch):
+    """Addresses by host name, space-separated; a function returns them at the time of the lookup."""
+    addresses_by_host = dict(ADDRESSES)
     validate = rules.validate
 
     def resolve(host, port, family=0, kind=0):
-        found = known.get(host)
-        if found is None:
+        entry = addresses_by_host.get(host)
+        if entry is None:
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-        addresses = found if isinstance(found, str) else found()
+        addresses = entry if isinstance(entry, str) else entry()
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in addresses.split()]
 
-    def judged(url, policy, resolver=None, *, resolve_seconds=10.0):
+    def validate_with_resolver(url, policy, resolver=None, *, resolve_seconds=10.0):
         return validate(url, policy, resolve, resolve_seconds=resolve_seconds)
 
-    monkeypatch.setattr(rules, "validate", judged)
-    return known
+    monkeypatch.setattr(rules, "validate", validate_with_resolver)
+    return addresses_by_host
 
 
 def settings(project):
     return f"/projects/{project.id}/error_tracking/settings"
 
 
-def everything(client, project):
+def all_responses(client, project):
     """Return the responses of the three operations."""
     return [client.open(method, settings(project), json=sent) for method, sent in OPERATIONS]
 
@@ -89,7 +89,7 @@ def token_at_rest():
 
 @pytest.fixture
 def fill(project):
-    """Saves the settings of the shop as its page does; ``None`` removes a field."""
+    """Save the settings of the shop as its page does; ``None`` removes a field."""
 
     def save(**fields):
         fields = {"enabled": True, "api_url": URL, "token": TOKEN, "organization_name": "", "project_name": ""} | fields
@@ -110,7 +110,7 @@ def test_maintainers_and_higher_roles_may_do_everything(person, archived, projec
     sample_data.reload(project).archived = archived
     db.session.commit()
 
-    responses = everything(as_(person), project)
+    responses = all_responses(as_(person), project)
 
     assert [(response.status_code, response.json) for response in responses] == [(200, BODY)] * 3
 
@@ -130,7 +130,7 @@ def test_other_roles_are_refused_with_and_without_a_record(filled, person, statu
     if filled:
         fill(enabled=False)
 
-    responses = everything(as_(person), project)
+    responses = all_responses(as_(person), project)
 
     assert [(response.status_code, response.json) for response in responses] == [(status, {"message": message})] * 3
     assert not filled or stored(project).enabled is False
@@ -140,23 +140,23 @@ def test_other_roles_are_refused_with_and_without_a_record(filled, person, statu
 def test_non_members_get_403_and_anonymous_callers_401(visibility, as_):
     project = sample_data.make_project(visibility=visibility)
 
-    assert [response.status_code for response in everything(as_(SAM), project)] == [403] * 3
-    assert [response.status_code for response in everything(as_(NOBODY), project)] == [401] * 3
+    assert [response.status_code for response in all_responses(as_(SAM), project)] == [403] * 3
+    assert [response.status_code for response in all_responses(as_(NOBODY), project)] == [401] * 3
 
 
 def test_a_missing_project_is_401_for_anonymous_callers_and_404_for_users(project, as_):
     project.id = 4711
 
-    assert {response.status_code for response in everything(as_(NOBODY), project)} == {401}
-    assert [response.json for response in everything(as_(ADA), project)] == [NO_PROJECT] * 3
+    assert {response.status_code for response in all_responses(as_(NOBODY), project)} == {401}
+    assert [response.json for response in all_responses(as_(ADA), project)] == [NO_PROJECT] * 3
 
 
 @pytest.mark.parametrize(("method", "missing"), [("PATCH", ""), ("PUT", ", integrated is missing")])
 def test_parameters_are_validated_before_the_project(method, missing, project, as_):
-    everybody = (ADA, MAX, DEV, GUS, SAM)
-    responses = [as_(person).open(method, settings(project)) for person in everybody]
+    callers = (ADA, MAX, DEV, GUS, SAM)
+    responses = [as_(person).open(method, settings(project)) for person in callers]
     project.id = 4711
-    responses += [as_(person).open(method, settings(project)) for person in everybody]
+    responses += [as_(person).open(method, settings(project)) for person in callers]
 
     error = f"active is missing, active is empty{missing}"
     assert [(response.status_code, response.json) for response in responses] == [(400, {"error": error})] * 10
@@ -173,7 +173,7 @@ def test_a_read_only_token_cannot_switch(project, fill, people, client_of):
     fill()
     client = client_of(people[MAX], "read_api")
 
-    responses = [*everything(client, project), client.patch(settings(project), json={"active": "nonsense"})]
+    responses = [*all_responses(client, project), client.patch(settings(project), json={"active": "nonsense"})]
 
     assert [response.status_code for response in responses] == [200, 403, 403, 403]
     assert {response.json["error"] for response in responses[1:]} == {"insufficient_scope"}
@@ -183,8 +183,8 @@ def test_tokens_with_other_scopes_and_expired_tokens_are_refused(project, fill, 
     fill()
     other, old = client_of(people[MAX], "read_user"), client_of(people[MAX], expires_at=clock.today())
 
-    assert [response.status_code for response in everything(other, project)] == [403] * 3
-    assert [response.json["error"] for response in everything(old, project)] == ["invalid_token"] * 3
+    assert [response.status_code for response in all_responses(other, project)] == [403] * 3
+    assert [response.json["error"] for response in all_responses(old, project)] == ["invalid_token"] * 3
 
 
 def test_blocked_users_are_refused(project, fill, people, client_of):
@@ -193,7 +193,7 @@ def test_blocked_users_are_refused(project, fill, people, client_of):
     sample_data.reload(people[MAX]).state = BLOCKED
     db.session.commit()
 
-    assert {response.json["message"] for response in everything(client, project)} == {
+    assert {response.json["message"] for response in all_responses(client, project)} == {
         "403 Forbidden - Your account has been blocked."
     }
 
@@ -294,7 +294,7 @@ def test_an_invalid_switch_changes_nothing(fields, error, project, fill, as_main
 
 
 @pytest.mark.parametrize(
-    ("active", "read"),
+    ("active", "expected"),
     [
         (True, True),
         ("true", True),
@@ -307,8 +307,8 @@ def test_an_invalid_switch_changes_nothing(fields, error, project, fill, as_main
         (0, False),
     ],
 )
-def test_a_switch_accepts_many_spellings(active, read, project, fill, as_maintainer):
-    fill(enabled=not read)
+def test_a_switch_accepts_many_spellings(active, expected, project, fill, as_maintainer):
+    fill(enabled=not expected)
 
     response = (
         as_maintainer.patch(settings(project), data={"active": str(active)})
@@ -316,18 +316,20 @@ def test_a_switch_accepts_many_spellings(active, read, project, fill, as_maintai
         else (as_maintainer.patch(settings(project), json={"active": active}))
     )
 
-    assert (response.status_code, response.json) == (200, BODY | {"active": read})
-    assert stored(project).enabled is read
+    assert (response.status_code, response.json) == (200, BODY | {"active": expected})
+    assert stored(project).enabled is expected
 
 
 def test_switching_changes_only_the_flag_and_is_idempotent(project, fill, as_maintainer):
     fill(project_name="Shop", organization_name="Acme")
 
-    responses = [as_maintainer.patch(f"{settings(project)}?active={to}") for to in ("false", "false", "true", "true")]
+    responses = [
+        as_maintainer.patch(f"{settings(project)}?active={active}") for active in ("false", "false", "true", "true")
+    ]
 
     assert [response.json["active"] for response in responses] == [False, False, True, True]
-    kept = stored(project)
-    assert (kept.api_url, kept.token, kept.project_name, kept.organization_name) == (URL, TOKEN, "Shop", "Acme")
+    row = stored(project)
+    assert (row.api_url, row.token, row.project_name, row.organization_name) == (URL, TOKEN, "Shop", "Acme")
     assert {response.json["api_url"] for response in responses} == {URL}
 
 
@@ -355,14 +357,14 @@ def test_an_incomplete_record_can_be_disabled(project, fill, as_maintainer):
 
 
 @pytest.mark.parametrize("active", [True, False])
-def test_switching_makes_no_dns_request(active, names, project, fill, as_maintainer):
+def test_switching_makes_no_dns_request(active, host_addresses, project, fill, as_maintainer):
     fill()
-    asked = []
-    names["errors.example.org"] = lambda: asked.append("errors.example.org") or "10.0.0.1"
+    requested_hosts = []
+    host_addresses["errors.example.org"] = lambda: requested_hosts.append("errors.example.org") or "10.0.0.1"
 
     response = as_maintainer.patch(settings(project), json={"active": active})
 
-    assert (response.status_code, response.json["active"], asked) == (200, active, [])
+    assert (response.status_code, response.json["active"], requested_hosts) == (200, active, [])
 
 
 @pytest.mark.both_databases
@@ -395,23 +397,31 @@ def test_invalid_settings_are_not_created(fields, error, project, as_maintainer)
 
 
 def test_the_integrated_backend_needs_no_other_field(project, as_maintainer):
-    made = as_maintainer.put(settings(project), json={"active": True, "integrated": True})
-    off, on = (as_maintainer.patch(settings(project), json={"active": active}) for active in (False, True))
+    created = as_maintainer.put(settings(project), json={"active": True, "integrated": True})
+    disabled, enabled = (as_maintainer.patch(settings(project), json={"active": active}) for active in (False, True))
 
-    assert (made.status_code, made.json) == (200, INTEGRATED)
-    assert (off.status_code, off.json) == (200, INTEGRATED | {"active": False})
-    assert (on.status_code, on.json, as_maintainer.get(settings(project)).json) == (200, INTEGRATED, INTEGRATED)
+    assert (created.status_code, created.json) == (200, INTEGRATED)
+    assert (disabled.status_code, disabled.json) == (200, INTEGRATED | {"active": False})
+    assert (enabled.status_code, enabled.json, as_maintainer.get(settings(project)).json) == (
+        200,
+        INTEGRATED,
+        INTEGRATED,
+    )
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
 def test_switching_to_the_integrated_backend_keeps_the_sentry_settings(method, project, fill, as_maintainer):
     fill()
 
-    there = as_maintainer.open(method, settings(project), json={"active": True, "integrated": True})
-    back = as_maintainer.open(method, settings(project), json={"active": True, "integrated": False})
+    to_integrated = as_maintainer.open(method, settings(project), json={"active": True, "integrated": True})
+    to_sentry = as_maintainer.open(method, settings(project), json={"active": True, "integrated": False})
 
-    assert (there.json["integrated"], there.json["api_url"], there.json["tracker_external_url"]) == (True, None, None)
-    assert (back.status_code, back.json) == (200, BODY)
+    assert (
+        to_integrated.json["integrated"],
+        to_integrated.json["api_url"],
+        to_integrated.json["tracker_external_url"],
+    ) == (True, None, None)
+    assert (to_sentry.status_code, to_sentry.json) == (200, BODY)
 
 
 def test_incomplete_sentry_settings_are_not_created(project, as_maintainer):
@@ -435,12 +445,12 @@ def test_an_active_record_needs_a_backend(method, project, as_maintainer):
 def test_a_missing_integrated_flag_keeps_its_value(integrated, project, as_maintainer):
     sent = {"active": False, "integrated": integrated}
 
-    made = as_maintainer.put(settings(project), json=sent)
+    created = as_maintainer.put(settings(project), json=sent)
     as_maintainer.put(settings(project), json={"active": True, "integrated": True})
-    kept = [as_maintainer.open(method, settings(project), json=sent) for method in ("PUT", "PATCH")]
+    updated = [as_maintainer.open(method, settings(project), json=sent) for method in ("PUT", "PATCH")]
 
-    assert (made.status_code, made.json["integrated"]) == (200, False)
-    assert [(response.status_code, response.json["integrated"]) for response in kept] == [(200, True)] * 2
+    assert (created.status_code, created.json["integrated"]) == (200, False)
+    assert [(response.status_code, response.json["integrated"]) for response in updated] == [(200, True)] * 2
 
 
 def test_inactive_settings_may_be_emptied(project, as_maintainer):
@@ -589,7 +599,7 @@ def test_the_token_is_encrypted_and_never_shown(project, fill, as_maintainer, vi
     fill()
 
     page = visit(MAX).get(PAGE)
-    responses = [response.text for response in everything(as_maintainer, project)]
+    responses = [response.text for response in all_responses(as_maintainer, project)]
 
     assert TOKEN not in token_at_rest()
     assert "A token is stored." in page.text
@@ -658,10 +668,10 @@ def test_a_url_saved_on_the_page_replaces_the_integrated_backend(project, visit,
     visitor = visit(MAX)
 
     refused = send(visitor, api_url="http://127.0.0.1/api/0/projects/a/b")
-    kept = as_maintainer.get(settings(project)).json
+    unchanged = as_maintainer.get(settings(project)).json
     saved = send(visitor)
 
-    assert (refused.status_code, kept) == (422, INTEGRATED)
+    assert (refused.status_code, unchanged) == (422, INTEGRATED)
     assert (saved.status_code, as_maintainer.get(settings(project)).json) == (302, BODY)
 
 
@@ -675,22 +685,22 @@ def test_the_page_can_disable_the_integrated_backend(project, visit, as_maintain
 
 
 @pytest.mark.both_databases
-def test_no_lock_is_held_during_a_dns_request(names, project, visit, as_admin):
+def test_no_lock_is_held_during_a_dns_request(host_addresses, project, visit, as_admin):
     written = []
 
     def look_up():
-        written.append(write_quickly(as_admin))
+        written.append(can_write(as_admin))
         return "203.0.113.7"
 
-    names["slow.example.org"] = look_up
+    host_addresses["slow.example.org"] = look_up
 
     response = send(visit(MAX), api_url="https://slow.example.org/api/0/projects/a/b")
 
     assert (response.status_code, written) == (302, [True])
 
 
-def write_quickly(client):
-    """Whether another client can write at this moment, before the request in progress times out."""
+def can_write(client):
+    """Return whether another client can write while a request is in progress."""
     pool = ThreadPoolExecutor(1)
     headers = {"PRIVATE-TOKEN": client.token}
     written = pool.submit(
@@ -708,21 +718,21 @@ def write_quickly(client):
 
 
 class Tracker(ThreadingHTTPServer):
-    """A tracker on this machine; ``response`` is called with the handler of each request."""
+    """A local Sentry server; ``response`` is called with the handler of each request."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Answering)
         self.response = lambda handler: None
-        self.asked: list[tuple[str, str | None]] = []
+        self.requests: list[tuple[str, str | None]] = []
 
     def handle_error(self, request, client_address) -> None:
-        """A client that went away is no error."""
+        """Ignore clients that disconnect."""
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}/api/0/projects/acme/shop"
 
-    def says(self, status, body=b"", **headers):
+    def responds_with(self, status, body=b"", **headers):
         def respond(handler):
             handler.send_response(status)
             for name, value in headers.items():
@@ -738,48 +748,48 @@ class _Answering(BaseHTTPRequestHandler):
     server: Tracker
 
     def do_GET(self) -> None:
-        self.server.asked.append((self.path, self.headers.get("Authorization")))
+        self.server.requests.append((self.path, self.headers.get("Authorization")))
         self.server.response(self)
 
     def log_message(self, format: str, *args) -> None:
-        """Say nothing."""
+        """Write no log."""
 
 
 @pytest.fixture
 def tracker(as_admin) -> Iterator[Tracker]:
-    """A tracker that administrators allow requests to, by its address and port."""
-    made = Tracker()
-    allowed = [f"127.0.0.1:{made.server_port}"]
+    """A Sentry server whose address and port the outbound request settings allow."""
+    server = Tracker()
+    allowed = [f"127.0.0.1:{server.server_port}"]
     as_admin.put("/application/settings", json={"outbound_local_requests_whitelist": allowed})
-    thread = threading.Thread(target=made.serve_forever, args=[0.01])
+    thread = threading.Thread(target=server.serve_forever, args=[0.01])
     thread.start()
-    yield made
-    made.shutdown()
+    yield server
+    server.shutdown()
     thread.join()
-    made.server_close()
+    server.server_close()
 
 
 def outcome(response):
     """Return whether the test succeeded, and the message of the page."""
     assert response.status_code == 200, response.text
-    kind, said = NOTICE.search(response.text).groups()
-    return kind == "good", html.unescape(said)
+    kind, message = NOTICE.search(response.text).groups()
+    return kind == "good", html.unescape(message)
 
 
-ELSEWHERE = "Something answers, but not as an error tracker does."
+NO_TRACKER = "Something answers, but not as an error tracker does."
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "told"),
+    ("status", "body", "message"),
     [
         (200, b'{"name":"Shop <b>"}', (True, "Connected: the tracker knows the project Shop <b>.")),
         (200, b'{"slug":"shop"}', (True, "Connected: the tracker knows the project shop.")),
         (200, b"{}", (True, "Connected.")),
-        (200, b"null", (False, ELSEWHERE)),
-        (200, b"[]", (False, ELSEWHERE)),
-        (200, b"<html>", (False, ELSEWHERE)),
-        (200, b"\xff", (False, ELSEWHERE)),
-        (200, b"", (False, ELSEWHERE)),
+        (200, b"null", (False, NO_TRACKER)),
+        (200, b"[]", (False, NO_TRACKER)),
+        (200, b"<html>", (False, NO_TRACKER)),
+        (200, b"\xff", (False, NO_TRACKER)),
+        (200, b"", (False, NO_TRACKER)),
         (204, b"", (False, "The tracker answered with status 204.")),
         (401, b"{}", (False, "The tracker refuses the token (401).")),
         (403, b"{}", (False, "The tracker refuses the token (403).")),
@@ -787,27 +797,27 @@ ELSEWHERE = "Something answers, but not as an error tracker does."
         (500, b"{}", (False, "The tracker answered with status 500.")),
     ],
 )
-def test_the_response_of_sentry_is_shown(status, body, told, tracker, project, visit):
-    tracker.says(status, body)
+def test_the_response_of_sentry_is_shown(status, body, message, tracker, project, visit):
+    tracker.responds_with(status, body)
 
     response = send(visit(MAX), api_url=tracker.url, test="1")
 
-    assert outcome(response) == told
-    assert tracker.asked == [("/api/0/projects/acme/shop/", f"Bearer {TOKEN}")]
+    assert outcome(response) == message
+    assert tracker.requests == [("/api/0/projects/acme/shop/", f"Bearer {TOKEN}")]
     assert stored(project).api_url == tracker.url
 
 
 def test_a_connection_test_uses_the_stored_token(tracker, project, fill, visit):
-    tracker.says(200, b"{}")
+    tracker.responds_with(200, b"{}")
     fill(api_url=tracker.url)
 
     send(visit(MAX), api_url=tracker.url, token="", test="1")
 
-    assert tracker.asked[0][1] == f"Bearer {TOKEN}"
+    assert tracker.requests[0][1] == f"Bearer {TOKEN}"
 
 
 def test_inactive_settings_can_be_tested(tracker, project, visit):
-    tracker.says(200, b"{}")
+    tracker.responds_with(200, b"{}")
 
     response = visit(MAX).send(f"{PAGE}/error_tracking", api_url=tracker.url, token=TOKEN, test="1")
 
@@ -821,32 +831,32 @@ def test_a_connection_test_needs_url_and_token(project, visit):
 
 
 def test_a_redirect_to_a_blocked_address_is_not_followed(tracker, project, visit):
-    tracker.says(302, Location="http://127.0.0.1:1/secret")
+    tracker.responds_with(302, Location="http://127.0.0.1:1/secret")
 
     response = send(visit(MAX), api_url=tracker.url, test="1")
 
     assert outcome(response) == (False, "The address is blocked: Requests to loopback addresses are not allowed.")
-    assert len(tracker.asked) == 1
+    assert len(tracker.requests) == 1
 
 
 @pytest.mark.both_databases
 def test_a_redirect_to_another_host_does_not_send_the_token(tracker, project, visit, as_admin):
     other = Tracker()
-    other.says(200, b"{}")
+    other.responds_with(200, b"{}")
     threading.Thread(target=other.serve_forever, args=[0.01], daemon=True).start()
     as_admin.put("/application/settings", json={"outbound_local_requests_whitelist": ["127.0.0.1"]})
-    tracker.says(302, Location=other.url)
+    tracker.responds_with(302, Location=other.url)
 
     response = send(visit(MAX), api_url=tracker.url, test="1")
     other.shutdown()
     other.server_close()
 
     assert outcome(response) == (True, "Connected.")
-    assert other.asked == [("/api/0/projects/acme/shop", None)]
+    assert other.requests == [("/api/0/projects/acme/shop", None)]
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "expected"),
     [
         ("http://127.0.0.1:1/api/0/projects/a/b", "The tracker cannot be reached: Request to 127.0.0.1:1 failed: "),
         (
@@ -855,17 +865,17 @@ def test_a_redirect_to_another_host_does_not_send_the_token(tracker, project, vi
         ),
     ],
 )
-def test_an_unreachable_sentry_server_is_reported(url, said, project, visit, as_admin):
+def test_an_unreachable_sentry_server_is_reported(url, expected, project, visit, as_admin):
     as_admin.put("/application/settings", json={"outbound_local_requests_whitelist": ["127.0.0.1"]})
 
-    well, told = outcome(send(visit(MAX), api_url=url, test="1"))
+    succeeded, message = outcome(send(visit(MAX), api_url=url, test="1"))
 
-    assert (well, told.startswith(said)) == (False, True)
+    assert (succeeded, message.startswith(expected)) == (False, True)
 
 
-def test_a_name_that_now_resolves_to_a_private_address_is_refused(names, tracker, project, visit):
+def test_a_name_that_now_resolves_to_a_private_address_is_refused(host_addresses, tracker, project, visit):
     responses = iter(["203.0.113.7", "10.0.0.1"])
-    names["turning.example.org"] = lambda: next(responses)
+    host_addresses["turning.example.org"] = lambda: next(responses)
 
     response = send(visit(MAX), api_url="http://turning.example.org/api/0/projects/a/b", test="1")
 
@@ -873,46 +883,46 @@ def test_a_name_that_now_resolves_to_a_private_address_is_refused(names, tracker
 
 
 def test_an_endless_response_is_aborted(tracker, project, visit):
-    tracker.says(200, b" " * (service.MAX_RESPONSE_BYTES + 1))
+    tracker.responds_with(200, b" " * (service.MAX_RESPONSE_BYTES + 1))
 
-    well, told = outcome(send(visit(MAX), api_url=tracker.url, test="1"))
+    succeeded, message = outcome(send(visit(MAX), api_url=tracker.url, test="1"))
 
-    assert (well, "has more than 1048576 bytes" in told) == (False, True)
+    assert (succeeded, "has more than 1048576 bytes" in message) == (False, True)
 
 
 def test_an_invalid_token_is_refused_without_repeating_it(tracker, project, visit):
-    well, told = outcome(send(visit(MAX), api_url=tracker.url, token="tökèn–✓", test="1"))
+    succeeded, message = outcome(send(visit(MAX), api_url=tracker.url, token="tökèn–✓", test="1"))
 
-    assert (well, "characters that cannot be sent" in told, "tökèn" in told) == (False, True, False)
+    assert (succeeded, "characters that cannot be sent" in message, "tökèn" in message) == (False, True, False)
 
 
 @pytest.fixture
-def _impatient(monkeypatch):
+def _short_timeouts(monkeypatch):
     original = client.Client
     monkeypatch.setattr(
         client, "Client", lambda policy, **_timeouts: original(policy, read_timeout=0.2, total_timeout=20.0)
     )
 
 
-@pytest.mark.usefixtures("_impatient")
+@pytest.mark.usefixtures("_short_timeouts")
 def test_a_silent_sentry_server_times_out(tracker, project, visit):
     tracker.response = lambda handler: time.sleep(30)
 
-    well, told = outcome(send(visit(MAX), api_url=tracker.url, test="1"))
+    succeeded, message = outcome(send(visit(MAX), api_url=tracker.url, test="1"))
 
-    assert (well, told.endswith("failed: timed out.")) == (False, True)
+    assert (succeeded, message.endswith("failed: timed out.")) == (False, True)
 
 
 def test_no_lock_is_held_during_a_request_to_sentry(tracker, project, visit, as_admin):
     written = []
 
     def respond(handler):
-        written.append(write_quickly(as_admin))
-        tracker.says(200, b"{}")
+        written.append(can_write(as_admin))
+        tracker.responds_with(200, b"{}")
         tracker.response(handler)
 
     tracker.response = respond
 
-    told = outcome(send(visit(MAX), api_url=tracker.url, test="1"))
+    result = outcome(send(visit(MAX), api_url=tracker.url, test="1"))
 
-    assert (told, written) == ((True, "Connected."), [True])
+    assert (result, written) == ((True, "Connected."), [True])

@@ -155,17 +155,17 @@ def test_resolving_closes_the_issue_and_a_later_event_reopens_it(sender, errors,
     created = developer.post(f"{one}/issue")
 
     resolved = developer.put(one, json={"status": "resolved"})
-    again = developer.put(one, json={"status": "resolved"})
+    repeated = developer.put(one, json={"status": "resolved"})
 
     assert (created.status_code, created.json["issue_iid"], resolved.json["closed_issue_iid"]) == (201, 1, 1)
-    assert (again.status_code, again.json["closed_issue_iid"]) == (200, None)
+    assert (repeated.status_code, repeated.json["closed_issue_iid"]) == (200, None)
     assert developer.get(f"/projects/{project.id}/issues/1").json["state"] == "closed"
-    sender.event(message="low", timestamp=ago(hours=1))  # it occurred before
+    sender.event(message="low", timestamp=ago(hours=1))  # older than the change of the status
     assert (late := developer.get(one).json)["status"] == "resolved"
     sender.event(message="low")
-    back = developer.get(one).json
-    assert (back["status"], late["count"], back["count"]) == ("unresolved", 2, 3)
-    assert back["regressed_at"] is not None
+    reopened = developer.get(one).json
+    assert (reopened["status"], late["count"], reopened["count"]) == ("unresolved", 2, 3)
+    assert reopened["regressed_at"] is not None
     assert developer.get(f"/projects/{project.id}/issues/1").json["state"] == "closed"
     db.session.expire_all()
     notes = [note.body for note in db.session.query(Note).order_by(Note.id)]

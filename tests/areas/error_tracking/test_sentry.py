@@ -24,7 +24,7 @@ BIG = "9007199254740993"
 
 
 class FakeRedis:
-    """Hashes and keys of Redis in memory; times of expiry do not count."""
+    """Hashes and keys of Redis in memory; they never expire."""
 
     def __init__(self):
         self.hashes, self.keys = {}, {}
@@ -73,18 +73,20 @@ def sentry(as_admin, project):
     with serving() as server:
         for response in example("sentry-api")["answers"]:
             if response["status"] == 200:
-                sets(server, response["request"].split()[1].partition("?")[0], response["body"], response["headers"])
+                respond_with(
+                    server, response["request"].split()[1].partition("?")[0], response["body"], response["headers"]
+                )
         with unit_of_work():
             url = server.url("/api/0/projects/acme/shop")
             db.session.add(ErrorTrackingSetting(project_id=project.id, enabled=True, api_url=url, token="secret"))
         # the response to a change has the URL of the issue
-        sets(server, f"/api/0/issues/{BIG}/", recorded("one issue"), {})
+        respond_with(server, f"/api/0/issues/{BIG}/", recorded("one issue"), {})
         yield server
 
 
 @pytest.fixture
 def cached(app, monkeypatch):
-    """A cache in memory."""
+    """An empty cache in memory."""
     monkeypatch.setitem(app.extensions, "redis", FakeRedis())
     return app.extensions["redis"]
 
@@ -94,22 +96,24 @@ def recorded(name):
     return next(response["body"] for response in responses if response["name"] == name)
 
 
-def sets(server, path, body, headers=None, status=200):
-    """Let the server answer a path with JSON."""
+def respond_with(server, path, body, headers=None, status=200):
+    """Let the server respond to a path with JSON."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    known = {name.replace("-", "_"): value for name, value in (headers or {}).items()}
-    server.responses[path] = lambda handler: reply(handler, status, content, **known)
+    header_fields = {name.replace("-", "_"): value for name, value in (headers or {}).items()}
+    server.responses[path] = lambda handler: reply(handler, status, content, **header_fields)
 
 
-def asked(server):
-    """The requests that the server got: method, path and query."""
-    found = []
+def received_requests(server):
+    """Return and clear the requests that the server received: method, path and query."""
+    requests = []
     for request in server.received:
         method, target, _ = request.line.split()
         parts = urlsplit(target)
-        found.append((method, parts.path, {k: v[0] for k, v in parse_qs(parts.query, keep_blank_values=True).items()}))
+        requests.append(
+            (method, parts.path, {k: v[0] for k, v in parse_qs(parts.query, keep_blank_values=True).items()})
+        )
     server.received.clear()
-    return found
+    return requests
 
 
 @pytest.fixture
@@ -130,7 +134,7 @@ def test_the_list_comes_from_sentry(sentry, errors, as_):
     assert 'rel="next"' in response.headers["Link"]
     assert "cursor=1795490000000%3A0%3A0" in response.headers["Link"]
     assert ("X-Total" in response.headers, 'rel="prev"' in response.headers["Link"]) == (False, False)
-    assert asked(sentry) == [
+    assert received_requests(sentry) == [
         ("GET", ISSUES, {"query": "", "limit": "20"}),
         ("GET", "/api/0/projects/acme/shop/", {}),
     ]
@@ -142,7 +146,7 @@ def test_filters_are_sent_to_sentry(sentry, errors, as_):
     )
     as_(RITA).get(f"{errors}?{query}")
 
-    assert asked(sentry)[0][2] == {
+    assert received_requests(sentry)[0][2] == {
         "query": 'is:resolved no price environment:"a b" release:1 level:error',
         "limit": "5",
         "sort": "freq",
@@ -158,13 +162,13 @@ def test_one_error_is_shown_and_resolved_with_its_issue(sentry, errors, as_, pro
 
     shown = developer.get(one).json
     linked = developer.post(f"{one}/issue")
-    asked(sentry)
+    received_requests(sentry)
     resolved = developer.put(one, json={"status": "resolved"})
 
     assert (shown["first_release"], shown["last_release"]) == ("2.4.0", "0f3c8a52b1c9")
     assert (linked.status_code, linked.json["issue_iid"]) == (201, 1)
     assert (resolved.json["status"], resolved.json["closed_issue_iid"]) == ("resolved", 1)
-    assert [request[:2] for request in asked(sentry)] == [
+    assert [request[:2] for request in received_requests(sentry)] == [
         ("GET", f"/api/0/issues/{BIG}/"),
         ("PUT", f"/api/0/issues/{BIG}/"),
     ]
@@ -179,12 +183,12 @@ def test_one_error_is_shown_and_resolved_with_its_issue(sentry, errors, as_, pro
 def test_an_error_of_another_sentry_project_is_not_found(sentry, errors, as_):
     developer = as_(DEV)
     for base in ("/api/0/", "/api/0/organizations/acme/"):
-        sets(sentry, f"{base}issues/404404/", {}, status=404)
+        respond_with(sentry, f"{base}issues/404404/", {}, status=404)
 
     for error_id in ("13", "404404", "x"):
         assert developer.get(f"{errors}/{error_id}").json == {"message": "404 Error Not Found"}
         assert developer.put(f"{errors}/{error_id}", json={"status": "resolved"}).status_code == 404
-    assert {method for method, _, _ in asked(sentry)} == {"GET"}
+    assert {method for method, _, _ in received_requests(sentry)} == {"GET"}
 
 
 def test_functions_of_the_integrated_backend_are_refused(sentry, errors, as_, as_admin):
@@ -203,7 +207,7 @@ def test_pages_show_list_and_newest_event(sentry, visit):
 
     assert "cursor=1795490000000%3A0%3A0" in listed
     assert f"{LIST}/{BIG}/details" in listed
-    assert asked(sentry)[0][2]["query"] == "is:unresolved"
+    assert received_requests(sentry)[0][2]["query"] == "is:unresolved"
     assert '<mark class="line"><span class="number">12</span>    return total' in shown
     assert f'href="{sentry.url(f"/acme/shop/issues/{BIG}")}"' in shown
     assert "secret of another project" not in listed
@@ -213,31 +217,31 @@ def test_pages_show_list_and_newest_event(sentry, visit):
 
 def test_the_list_falls_back_to_the_organisation(sentry, errors, as_):
     first = recorded("first page of unresolved issues")
-    sets(sentry, ISSUES, {}, status=410)
-    sets(sentry, "/api/0/organizations/acme/issues/", first)
-    sets(sentry, "/api/0/issues/12/", {}, status=404)
-    sets(sentry, "/api/0/organizations/acme/issues/12/", first[1])
+    respond_with(sentry, ISSUES, {}, status=410)
+    respond_with(sentry, "/api/0/organizations/acme/issues/", first)
+    respond_with(sentry, "/api/0/issues/12/", {}, status=404)
+    respond_with(sentry, "/api/0/organizations/acme/issues/12/", first[1])
 
     assert len(as_(RITA).get(errors).json) == 2
     assert as_(RITA).get(f"{errors}/12").json["title"] == "Stock of article 4711 is low"
-    query = next(query for _, path, query in asked(sentry) if path == "/api/0/organizations/acme/issues/")
+    query = next(query for _, path, query in received_requests(sentry) if path == "/api/0/organizations/acme/issues/")
     assert query == {"project": "4501", "groupStatsPeriod": "24h", "query": "", "limit": "20"}
 
 
 FAULTS = {
     "redirect": (lambda server: server.redirects(ISSUES, "http://127.0.0.1/"), "Sentry response status code: 302"),
-    "error": (lambda server: sets(server, ISSUES, {}, status=500), "Sentry response status code: 500"),
-    "token": (lambda server: sets(server, ISSUES, {}, status=401), "Sentry response status code: 401"),
+    "error": (lambda server: respond_with(server, ISSUES, {}, status=500), "Sentry response status code: 500"),
+    "token": (lambda server: respond_with(server, ISSUES, {}, status=401), "Sentry response status code: 401"),
     "size": (
-        lambda server: sets(server, ISSUES, b"[" + b" " * (2 << 20) + b"]"),
+        lambda server: respond_with(server, ISSUES, b"[" + b" " * (2 << 20) + b"]"),
         "Sentry API response is too big. Limit is 1 MB. Got 2097154 bytes.",
     ),
     "no id": (
-        lambda server: sets(server, ISSUES, [{"title": "x"}]),
+        lambda server: respond_with(server, ISSUES, [{"title": "x"}]),
         'Sentry API response is missing keys. key not found: "id"',
     ),
-    "no JSON": (lambda server: sets(server, ISSUES, b"<html>"), "Error when connecting to Sentry"),
-    "no list": (lambda server: sets(server, ISSUES, {"id": "1"}), "Error when connecting to Sentry"),
+    "no JSON": (lambda server: respond_with(server, ISSUES, b"<html>"), "Error when connecting to Sentry"),
+    "no list": (lambda server: respond_with(server, ISSUES, {"id": "1"}), "Error when connecting to Sentry"),
     "no HTTP": (lambda server: server.responses.update({ISSUES: raw(b"hello")}), "Error when connecting to Sentry"),
     "slow": (lambda server: server.responses.update({ISSUES: raw(b"x", pause=3)}), "Connection to Sentry timed out"),
 }
@@ -245,8 +249,8 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_failures_of_sentry_are_reported(sentry, errors, as_, visit, monkeypatch, fault):
-    spoil, text = FAULTS[fault]
-    spoil(sentry)
+    set_up, text = FAULTS[fault]
+    set_up(sentry)
     monkeypatch.setattr(sentry_client, "TOTAL_SECONDS", 1.0)
 
     response, page = as_(RITA).get(errors), visit(RITA).get(LIST)
@@ -275,27 +279,27 @@ def test_unreachable_urls_are_reported(sentry, errors, as_, visit):
 def test_responses_are_cached_for_a_minute_and_used_for_ten_on_failure(sentry, visit, cached, monkeypatch):
     visitor = visit(DEV)
     visitor.get(LIST)
-    asked(sentry)
+    received_requests(sentry)
     visitor.get(LIST)
-    assert asked(sentry) == []
+    assert received_requests(sentry) == []
 
     later = time.time() + 200
     monkeypatch.setattr(sentry_client.time, "time", lambda: later)
-    sets(sentry, ISSUES, {}, status=500)
+    respond_with(sentry, ISSUES, {}, status=500)
     old = visitor.get(LIST).text
     assert "Sentry response status code: 500. What is shown is from 3 minutes ago." in old
     assert BIG in old
-    visitor.send(f"{LIST}/{BIG}/status", status="resolved")  # forgets what was cached
+    visitor.send(f"{LIST}/{BIG}/status", status="resolved")  # clears the cache
     assert BIG not in visitor.get(LIST).text
 
 
 def test_a_rate_limited_server_is_not_requested(sentry, errors, as_, cached):
-    sets(sentry, ISSUES, {}, {"X-Sentry-Rate-Limit-Reset": str(int(time.time()) + 100)}, status=429)
+    respond_with(sentry, ISSUES, {}, {"X-Sentry-Rate-Limit-Reset": str(int(time.time()) + 100)}, status=429)
 
     responses = [as_(RITA).get(errors) for _ in range(2)]
 
     assert {response.json["message"] for response in responses} == {"Sentry response status code: 429"}
-    assert len(asked(sentry)) == 1
+    assert len(received_requests(sentry)) == 1
     assert 90 < next(iter(cached.keys.values()))[1] <= 100
 
 
@@ -306,7 +310,7 @@ def test_disabled_settings_show_no_errors_of_sentry(sentry, errors, as_, visit):
     assert "See the errors of your application here" in visit(RITA).get(LIST).text
     assert as_(RITA).get(errors).json == {"message": "404 Error Tracking Setting Not Found"}
     assert visit(RITA).get(f"{LIST}/{BIG}/details").status_code == 404
-    assert asked(sentry) == []
+    assert received_requests(sentry) == []
 
 
 @pytest.mark.parametrize("value", [None, True, 7, -1.5, "text", [], {}, [[1]], {"id": 1}, [None, {}]])

@@ -13,7 +13,7 @@ from project_service.areas.error_tracking import sentry_projects
 from project_service.areas.error_tracking.models import ErrorTrackingSetting
 from project_service.kit import clock
 from project_service.kit.db.session import db, unit_of_work
-from tests.areas.error_tracking.test_sentry import asked, sentry, sets
+from tests.areas.error_tracking.test_sentry import received_requests, respond_with, sentry
 from tests.support.remote_servers import serving
 from tests.support.sample_data import MAX
 
@@ -23,8 +23,8 @@ PROJECTS = "/api/0/projects/"
 
 
 @pytest.fixture
-def unset(sentry):
-    """A Sentry server that the project has no settings for."""
+def sentry_without_settings(sentry):
+    """A Sentry server to which no settings of the project refer."""
     with unit_of_work():
         db.session.execute(delete(ErrorTrackingSetting))
     return sentry
@@ -36,64 +36,67 @@ def stored():
 
 
 def choices(page):
-    """The addresses and names to choose from."""
-    select_ = re.search(r'<select[^>]*id="chosen".*?</select>', page.text, re.DOTALL)
-    found = re.findall(r'value="([^"]*)">([^<]*)<', select_[0].replace(" selected", "")) if select_ else []
-    return [(html.unescape(value), html.unescape(title)) for value, title in found]
+    """Return the URLs and names of the projects in the select."""
+    match = re.search(r'<select[^>]*id="chosen".*?</select>', page.text, re.DOTALL)
+    options = re.findall(r'value="([^"]*)">([^<]*)<', match[0].replace(" selected", "")) if match else []
+    return [(html.unescape(value), html.unescape(title)) for value, title in options]
 
 
 def sealed(page):
     return html.unescape(re.search(r'name="sealed_token" type="hidden" value="([^"]*)"', page.text)[1])
 
 
-def listed(visitor, url, **fields):
-    """Use the button that lists projects."""
+def list_projects(visitor, url, **fields):
+    """Submit the form with the button that lists projects."""
     return visitor.send(PAGE, choose="1", enabled="y", backend="sentry", api_url=url, **fields)
 
 
-def test_a_project_is_chosen_among_those_of_the_token(unset, visit):
+def test_a_project_is_chosen_among_those_of_the_token(sentry_without_settings, visit):
     maintainer = visit(MAX)
 
-    page = listed(maintainer, unset.url(), token="secret")
+    page = list_projects(maintainer, sentry_without_settings.url(), token="secret")
 
-    shop, front = unset.url(f"{PROJECTS}acme/shop"), unset.url(f"{PROJECTS}acme/shop-front")
-    assert choices(page) == [(shop, "Acme / Shop"), (front, "Acme / Shop Front")]
+    shop, shop_front = (
+        sentry_without_settings.url(f"{PROJECTS}acme/shop"),
+        sentry_without_settings.url(f"{PROJECTS}acme/shop-front"),
+    )
+    assert choices(page) == [(shop, "Acme / Shop"), (shop_front, "Acme / Shop Front")]
     assert ("secret" in page.text, stored()) == (False, None)
-    assert unset.received[-1].headers["Authorization"] == "Bearer secret"
-    fields = {"enabled": "y", "backend": "sentry", "api_url": unset.url(), "chosen": front}
+    assert sentry_without_settings.received[-1].headers["Authorization"] == "Bearer secret"
+    fields = {"enabled": "y", "backend": "sentry", "api_url": sentry_without_settings.url(), "chosen": shop_front}
     assert maintainer.send(PAGE, sealed_token=sealed(page), **fields).status_code == 302
-    assert (stored().api_url, stored().token, stored().enabled) == (front, "secret", True)
+    assert (stored().api_url, stored().token, stored().enabled) == (shop_front, "secret", True)
 
 
 def test_the_stored_token_lists_projects_of_its_server_only(sentry, visit):
     maintainer = visit(MAX)
 
-    page = listed(maintainer, stored().api_url)
+    page = list_projects(maintainer, stored().api_url)
     chosen = choices(page)[1][0]
     maintainer.send(PAGE, sealed_token=sealed(page), enabled="y", backend="sentry", api_url="", chosen=chosen)
 
     assert (stored().api_url, stored().token) == (chosen, "secret")
     with serving() as other:
-        assert "is a required field" in listed(maintainer, other.url()).text
-        again = listed(maintainer, other.url(), sealed_token=sealed(page))
-        assert ("is a required field" in again.text, other.received) == (True, [])
+        assert "is a required field" in list_projects(maintainer, other.url()).text
+        page_of_other = list_projects(maintainer, other.url(), sealed_token=sealed(page))
+        assert ("is a required field" in page_of_other.text, other.received) == (True, [])
 
 
-def test_pages_of_projects_are_followed(unset, visit):
+def test_pages_of_projects_are_followed(sentry_without_settings, visit):
     first = [{"slug": "a", "organization": {"slug": "z"}}, {"slug": "no organisation"}, 5]
-    link = f'<{unset.url()}>; rel="next"; results="true"; cursor="0:100:0"'
-    sets(unset, PROJECTS, first, {"Link": link})
-    asked(unset)
+    link = f'<{sentry_without_settings.url()}>; rel="next"; results="true"; cursor="0:100:0"'
+    respond_with(sentry_without_settings, PROJECTS, first, {"Link": link})
+    received_requests(sentry_without_settings)
 
-    page = listed(visit(MAX), unset.url("/whatever"), token="secret")
+    page = list_projects(visit(MAX), sentry_without_settings.url("/whatever"), token="secret")
 
-    assert choices(page) == [(unset.url(f"{PROJECTS}z/a"), "z / a")]
-    queries = [query for _, _, query in asked(unset)]
+    assert choices(page) == [(sentry_without_settings.url(f"{PROJECTS}z/a"), "z / a")]
+    queries = [query for _, _, query in received_requests(sentry_without_settings)]
     assert queries == [{}] + [{"cursor": "0:100:0"}] * (sentry_projects.MAX_PAGES - 1)
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "said"),
+    ("body", "status", "message"),
     [
         ([], 200, "The token reaches no project"),
         ({}, 200, "Error when connecting to Sentry"),
@@ -101,17 +104,17 @@ def test_pages_of_projects_are_followed(unset, visit):
         (b"no JSON", 200, "Error when connecting to Sentry"),
     ],
 )
-def test_errors_of_sentry_are_shown(unset, visit, body, status, said):
-    sets(unset, PROJECTS, body, status=status)
+def test_errors_of_sentry_are_shown(sentry_without_settings, visit, body, status, message):
+    respond_with(sentry_without_settings, PROJECTS, body, status=status)
 
-    page = listed(visit(MAX), unset.url(), token="secret")
+    page = list_projects(visit(MAX), sentry_without_settings.url(), token="secret")
 
-    assert (page.status_code, said in page.text, choices(page)) == (200, True, [])
+    assert (page.status_code, message in page.text, choices(page)) == (200, True, [])
 
 
 @pytest.mark.parametrize("url", ["", "http://[", "ftp://sentry.example.org", "https://a:b@sentry.example.org", "x"])
-def test_an_invalid_url_is_not_requested(unset, visit, url):
-    page = listed(visit(MAX), url, token="secret")
+def test_an_invalid_url_is_not_requested(sentry_without_settings, visit, url):
+    page = list_projects(visit(MAX), url, token="secret")
 
     assert (page.status_code, stored()) == (422, None)
 

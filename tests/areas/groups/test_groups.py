@@ -53,7 +53,7 @@ TOO_LONG = "is too long (maximum is 255 characters)"
 UNCHANGED = {"If-Unmodified-Since": "Mon, 01 Jan 1990 00:00:00 GMT"}
 
 
-def failed(**messages):
+def creation_error(**messages):
     """Return the error of a new group in the format of GitLab."""
     inside = ", ".join(f':{name}=>["{text}"]' for name, text in messages.items())
     return {"message": f"Failed to save group {{{inside}}}"}
@@ -64,7 +64,7 @@ def paths(response):
 
 
 @pytest.fixture
-def staffed(people, group):
+def group_with_members(people, group):
     """The private group ``acme`` in which every user except sam has a role."""
     for name, role in ROLES.items():
         if name != OLIVE:
@@ -110,11 +110,11 @@ def staffed(people, group):
         ("DELETE", "/groups/{group}/share/{invited}", None, "204 404 403 403 403 403 404 401"),
     ],
 )
-def test_permissions_of_groups_by_role(method, path, json, statuses, staffed, as_):
-    closed = make_group("closed", staffed, subgroup_creation_level="owner")
+def test_permissions_of_groups_by_role(method, path, json, statuses, group_with_members, as_):
+    closed = make_group("closed", group_with_members, subgroup_creation_level="owner")
     invited, shown = make_group("invited"), make_group("shown", visibility="public")
-    share(staffed, invited, Role.GUEST)
-    ids = {"group": staffed.id, "closed": closed.id, "invited": invited.id, "shown": shown.id}
+    share(group_with_members, invited, Role.GUEST)
+    ids = {"group": group_with_members.id, "closed": closed.id, "invited": invited.id, "shown": shown.id}
     sent = {
         name: None if json is None else {key: text.format(person=name, **ids) for key, text in json.items()}
         for name in (*PEOPLE, NOBODY)
@@ -137,19 +137,19 @@ def test_permissions_of_groups_by_role(method, path, json, statuses, staffed, as
     [("private", "404 404 404 401"), ("internal", "200 404 404 401"), ("public", "200 200 200 401")],
 )
 def test_visibility_of_groups_for_non_members(visibility, statuses, as_, people, client_of):
-    made = make_group("shown", visibility=visibility)
+    group = make_group("shown", visibility=visibility)
     outsider = client_of(make_user("outsider", external=True))
 
-    responses = [client.get(f"/groups/{made.id}") for client in (as_(SAM), outsider, as_(NOBODY))]
+    responses = [client.get(f"/groups/{group.id}") for client in (as_(SAM), outsider, as_(NOBODY))]
 
-    written = as_(NOBODY).put(f"/groups/{made.id}", json={"description": "x"})
+    written = as_(NOBODY).put(f"/groups/{group.id}", json={"description": "x"})
     assert " ".join(str(response.status_code) for response in (*responses, written)) == statuses
 
 
 def test_changing_a_visible_group_without_permission_is_403(people, as_stranger):
-    made = make_group("shown", visibility="internal")
+    group = make_group("shown", visibility="internal")
 
-    responses = [as_stranger.put(f"/groups/{made.id}", json={"name": "x"}), as_stranger.delete(f"/groups/{made.id}")]
+    responses = [as_stranger.put(f"/groups/{group.id}", json={"name": "x"}), as_stranger.delete(f"/groups/{group.id}")]
 
     assert [(response.status_code, response.json) for response in responses] == [(403, REFUSED[403])] * 2
 
@@ -160,7 +160,7 @@ def test_members_of_a_subgroup_or_project_see_the_parent_groups(people, as_):
     add_member(make_project("deep", middle), people[SAM], Role.GUEST)
     add_member(make_group("side", top), people[GUS], Role.GUEST)
 
-    assert [as_(name).get(f"/groups/{place.id}").status_code for name in (SAM, GUS) for place in (top, middle)] == [
+    assert [as_(name).get(f"/groups/{parent.id}").status_code for name in (SAM, GUS) for parent in (top, middle)] == [
         *(200, 200),
         *(200, 404),
     ]
@@ -175,8 +175,8 @@ def test_a_group_is_found_by_its_encoded_path(path, group, as_admin):
 
     response = as_admin.get(f"/groups/{path}")
 
-    wanted = path.lower().replace("%2f", "/").replace("%2e", ".")
-    assert (response.status_code, response.json["full_path"]) == (200, wanted)
+    full_path = path.lower().replace("%2f", "/").replace("%2e", ".")
+    assert (response.status_code, response.json["full_path"]) == (200, full_path)
 
 
 @pytest.mark.parametrize("path", ["/groups/acme/tools", "/groups/sam", "/groups/-5", "/groups/acme%2F", "/groups/%20"])
@@ -187,10 +187,10 @@ def test_an_unknown_group_is_not_found(path, group, as_admin):
 
 
 def test_a_path_of_digits_is_always_an_id(people, as_admin):
-    made = make_group("999999")
+    group = make_group("999999")
 
     assert as_admin.get("/groups/999999").status_code == 404
-    assert as_admin.get(f"/groups/{made.id}").json["path"] == "999999"
+    assert as_admin.get(f"/groups/{group.id}").json["path"] == "999999"
 
 
 def test_a_new_group_has_the_documented_keys(people, as_stranger):
@@ -228,27 +228,29 @@ def test_a_new_group_has_the_documented_keys(people, as_stranger):
 
 
 def test_the_creator_of_a_group_is_its_owner(people, as_stranger):
-    made = as_stranger.post("/groups", json={"name": "Acme", "path": "acme"}).json["id"]
+    group_id = as_stranger.post("/groups", json={"name": "Acme", "path": "acme"}).json["id"]
 
-    members = as_stranger.get(f"/groups/{made}/members").json
+    members = as_stranger.get(f"/groups/{group_id}/members").json
 
     assert [(member["username"], member["access_level"]) for member in members] == [(SAM, 50)]
 
 
-def test_a_subgroup_has_the_full_name_of_its_parent(staffed, as_maintainer):
-    response = as_maintainer.post("/groups", json={"name": "Tools", "path": "tools", "parent_id": staffed.id})
+def test_a_subgroup_has_the_full_name_of_its_parent(group_with_members, as_maintainer):
+    response = as_maintainer.post(
+        "/groups", json={"name": "Tools", "path": "tools", "parent_id": group_with_members.id}
+    )
 
     shown = ("full_path", "full_name", "parent_id", "web_url")
     assert [response.json[name] for name in shown] == [
         "acme/tools",
         "Acme / Tools",
-        staffed.id,
+        group_with_members.id,
         "http://localhost/groups/acme/tools",
     ]
 
 
 def test_all_documented_fields_of_a_group_can_be_set(people, as_stranger):
-    given = {
+    fields = {
         "description": "what it is",
         "visibility": "internal",
         "share_with_group_lock": True,
@@ -264,10 +266,10 @@ def test_all_documented_fields_of_a_group_can_be_set(people, as_stranger):
         "default_branch_protection": 0,
     }
 
-    made = as_stranger.post("/groups", json={"name": "Acme", "path": "acme"} | given)
+    response = as_stranger.post("/groups", json={"name": "Acme", "path": "acme"} | fields)
 
-    assert (made.status_code, made.json | given) == (201, made.json)
-    changed = as_stranger.put(f"/groups/{made.json['id']}", json={"description": None, "lfs_enabled": True})
+    assert (response.status_code, response.json | fields) == (201, response.json)
+    changed = as_stranger.put(f"/groups/{response.json['id']}", json={"description": None, "lfs_enabled": True})
     assert (changed.json["description"], changed.json["lfs_enabled"], set(changed.json)) == (None, True, DETAIL)
 
 
@@ -336,7 +338,7 @@ def test_invalid_parameters_of_a_new_group_are_refused(fields, text, people, as_
 def test_a_new_group_that_breaks_a_rule_is_refused(fields, messages, group, as_stranger):
     response = as_stranger.post("/groups", json={"name": "x", "path": "xx"} | fields)
 
-    assert (response.status_code, response.json) == (400, failed(**messages))
+    assert (response.status_code, response.json) == (400, creation_error(**messages))
 
 
 @pytest.mark.parametrize(
@@ -354,7 +356,7 @@ def test_a_subgroup_that_breaks_a_rule_is_refused(path, messages, project, group
 
     response = as_(OLIVE).post("/groups", json={"name": "x", "path": path, "parent_id": group.id})
 
-    assert (response.status_code, response.json) == (400, failed(**messages))
+    assert (response.status_code, response.json) == (400, creation_error(**messages))
 
 
 @pytest.mark.parametrize(
@@ -398,11 +400,11 @@ def test_groups_nest_twenty_deep(people, as_admin):
     beyond = as_admin.post("/groups", json={"name": "x", "path": "level21", "parent_id": last.json["id"]})
 
     assert (last.status_code, last.json["full_path"].count("/")) == (201, 19)
-    assert (beyond.status_code, beyond.json) == (400, failed(parent_id="has too deep level of nesting"))
+    assert (beyond.status_code, beyond.json) == (400, creation_error(parent_id="has too deep level of nesting"))
 
 
 @pytest.mark.parametrize(
-    ("above", "wanted", "status"),
+    ("parent_visibility", "visibility", "status"),
     [
         ("private", "private", 201),
         ("private", "internal", 400),
@@ -413,14 +415,16 @@ def test_groups_nest_twenty_deep(people, as_admin):
         ("public", "public", 201),
     ],
 )
-def test_a_subgroup_cannot_be_more_visible_than_its_parent(above, wanted, status, people, as_admin):
-    parent = make_group("parent", visibility=above)
+def test_a_subgroup_cannot_be_more_visible_than_its_parent(parent_visibility, visibility, status, people, as_admin):
+    parent = make_group("parent", visibility=parent_visibility)
 
-    response = as_admin.post("/groups", json={"name": "x", "path": "xx", "parent_id": parent.id, "visibility": wanted})
+    response = as_admin.post(
+        "/groups", json={"name": "x", "path": "xx", "parent_id": parent.id, "visibility": visibility}
+    )
 
-    text = f"{wanted} is not allowed since the parent group has a {above} visibility."
+    text = f"{visibility} is not allowed since the parent group has a {parent_visibility} visibility."
     assert response.status_code == status
-    assert status == 201 or response.json == failed(visibility_level=text)
+    assert status == 201 or response.json == creation_error(visibility_level=text)
 
 
 def test_a_subgroup_cannot_become_more_visible_than_its_parent(group, as_):
@@ -487,15 +491,15 @@ def test_a_renamed_group_moves_its_subgroups_and_projects(group, as_admin):
     response = as_admin.put(f"/groups/{group.id}", json={"path": "New.Path", "name": "New Name"})
 
     assert (response.json["full_path"], response.json["full_name"]) == ("New.Path", "New Name")
-    for place, path, name in (
+    for moved, path, name in (
         (middle, "New.Path/middle", "New Name / Middle"),
         (deep, "New.Path/middle/deep", "New Name / Middle / Deep"),
     ):
-        found = as_admin.get(f"/groups/{quote(path, safe='')}").json
-        assert (found["id"], found["full_path"], found["full_name"]) == (place.id, path, name)
-    found = as_admin.get("/projects/New.Path%2Fmiddle%2Fdeep%2FTool.x").json
-    assert (found["id"], found["path_with_namespace"]) == (project.id, "New.Path/middle/deep/Tool.x")
-    assert found["name_with_namespace"] == "New Name / Middle / Deep / Tool.x"
+        result = as_admin.get(f"/groups/{quote(path, safe='')}").json
+        assert (result["id"], result["full_path"], result["full_name"]) == (moved.id, path, name)
+    result = as_admin.get("/projects/New.Path%2Fmiddle%2Fdeep%2FTool.x").json
+    assert (result["id"], result["path_with_namespace"]) == (project.id, "New.Path/middle/deep/Tool.x")
+    assert result["name_with_namespace"] == "New Name / Middle / Deep / Tool.x"
     old = [
         "/groups/acme",
         "/groups/acme%2Fmiddle",
@@ -539,8 +543,8 @@ def test_a_group_shows_its_projects_and_shares(project, group, as_):
     response = as_(OLIVE).get(f"/groups/{group.id}")
 
     assert set(response.json) == DETAIL
-    assert [found["id"] for found in response.json["projects"]] == [project.id]
-    assert [found["id"] for found in response.json["shared_projects"]] == [shared.id]
+    assert [one["id"] for one in response.json["projects"]] == [project.id]
+    assert [one["id"] for one in response.json["shared_projects"]] == [shared.id]
     assert response.json["shared_with_groups"] == [
         {
             "group_id": invited.id,
@@ -559,29 +563,29 @@ def test_a_group_is_shown_without_projects_on_request(group, as_):
 
 
 def test_a_group_shows_only_visible_projects(people, as_):
-    made = make_group("mixed", visibility="public")
-    make_project("hidden", made)
-    shown = make_project("shown", made, visibility="public")
+    group = make_group("mixed", visibility="public")
+    make_project("hidden", group)
+    shown = make_project("shown", group, visibility="public")
 
-    responses = [as_(name).get(f"/groups/{made.id}").json["projects"] for name in (SAM, NOBODY)]
+    responses = [as_(name).get(f"/groups/{group.id}").json["projects"] for name in (SAM, NOBODY)]
 
-    assert [[found["id"] for found in response] for response in responses] == [[shown.id]] * 2
+    assert [[project["id"] for project in response] for response in responses] == [[shown.id]] * 2
 
 
 @pytest.fixture
-def landscape(people):
+def various_groups(people):
     """Groups of all kinds, in which dev develops ``work/team`` and owns ``mine``."""
-    made = {name: make_group(name, visibility=name) for name in ("private", "internal", "public")}
-    made["work"] = make_group("work")
-    made["team"] = make_group("team", made["work"])
-    made["below"] = make_group("below", made["team"])
-    made["aside"] = make_group("aside", made["work"])
-    made["mine"] = make_group("mine", name="Zebra")
-    made["lent"] = make_group("lent")
-    add_member(made["team"], people[DEV], Role.DEVELOPER)
-    add_member(made["mine"], people[DEV], Role.OWNER)
-    share(made["lent"], made["mine"], Role.REPORTER)
-    return made
+    groups = {name: make_group(name, visibility=name) for name in ("private", "internal", "public")}
+    groups["work"] = make_group("work")
+    groups["team"] = make_group("team", groups["work"])
+    groups["below"] = make_group("below", groups["team"])
+    groups["aside"] = make_group("aside", groups["work"])
+    groups["mine"] = make_group("mine", name="Zebra")
+    groups["lent"] = make_group("lent")
+    add_member(groups["team"], people[DEV], Role.DEVELOPER)
+    add_member(groups["mine"], people[DEV], Role.OWNER)
+    share(groups["lent"], groups["mine"], Role.REPORTER)
+    return groups
 
 
 OWN = ["work/team/below", "lent", "work/team", "work", "mine"]
@@ -612,16 +616,16 @@ LISTED = [
 
 
 @pytest.mark.both_databases
-def test_groups_are_listed_with_filters_and_orders(landscape, as_):
+def test_groups_are_listed_with_filters_and_orders(various_groups, as_):
     clients = {person: as_(person) for person in (ADA, DEV, SAM, NOBODY)}
 
-    found = [(person, query, paths(clients[person].get(f"/groups?{query}"))) for person, query, _ in LISTED]
+    results = [(person, query, paths(clients[person].get(f"/groups?{query}"))) for person, query, _ in LISTED]
 
-    assert found == LISTED
+    assert results == LISTED
 
 
-def test_skip_groups_excludes_groups(landscape, as_):
-    skipped = f"skip_groups[]={landscape['mine'].id}&skip_groups[]={landscape['lent'].id}"
+def test_skip_groups_excludes_groups(various_groups, as_):
+    skipped = f"skip_groups[]={various_groups['mine'].id}&skip_groups[]={various_groups['lent'].id}"
 
     assert paths(as_(DEV).get(f"/groups?{skipped}")) == ["work/team/below", "work/team", "work"]
 
@@ -635,7 +639,7 @@ def test_groups_with_the_same_name_are_ordered_by_id(people, as_admin):
 
 
 def test_groups_in_lists_have_the_list_keys(group, as_):
-    assert [set(found) for found in as_(OLIVE).get("/groups").json] == [GROUP]
+    assert [set(one) for one in as_(OLIVE).get("/groups").json] == [GROUP]
 
 
 @pytest.mark.parametrize(
@@ -664,13 +668,13 @@ LISTED_BELOW = [
 
 
 @pytest.mark.both_databases
-def test_subgroups_and_descendant_groups_are_listed(landscape, as_):
-    found = [
-        (person, path, paths(as_(person).get(f"/groups/{landscape['work'].id}/{path}")))
+def test_subgroups_and_descendant_groups_are_listed(various_groups, as_):
+    results = [
+        (person, path, paths(as_(person).get(f"/groups/{various_groups['work'].id}/{path}")))
         for person, path, _ in LISTED_BELOW
     ]
 
-    assert found == LISTED_BELOW
+    assert results == LISTED_BELOW
 
 
 @pytest.mark.both_databases
@@ -718,7 +722,7 @@ def test_only_one_of_several_concurrent_groups_gets_the_path(app, people, as_str
         responses = list(pool.map(create, range(6)))
 
     assert sorted(response.status_code for response in responses) == [201] + [400] * 5
-    assert [response.json for response in responses if response.status_code == 400] == [failed(path=TAKEN)] * 5
+    assert [response.json for response in responses if response.status_code == 400] == [creation_error(path=TAKEN)] * 5
     assert db.session.query(Membership).filter(Membership.namespace_id.is_not(None)).count() == 1
 
 
@@ -774,7 +778,7 @@ def test_full_paths_are_limited_to_the_size_of_an_index(group, as_admin):
     as_admin.post("/projects", json={"path": "p" * 200, "namespace_id": parent})
     moved = as_admin.put(f"/groups/{group.id}", json={"path": "p" * 255})
 
-    assert (below.status_code, below.json) == (400, failed(path=too_long))
+    assert (below.status_code, below.json) == (400, creation_error(path=too_long))
     assert (inside.status_code, inside.json) == (400, {"message": {"path": [too_long]}})
     assert (moved.status_code, moved.json) == (400, {"message": {"path": [too_long]}})
     assert as_admin.get("/groups/acme").json["id"] == group.id

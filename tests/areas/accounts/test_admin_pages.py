@@ -30,13 +30,13 @@ def test_a_new_user_signs_in_with_the_password_shown_and_chooses_another(adminis
     sign_in(visitor, "nina", first)
 
     home_page = visitor.get("/")
-    chosen = visitor.send(
+    changed = visitor.send(
         "/-/profile/password", current_password=first, new_password="green-tea-4711", repeated="green-tea-4711"
     )
 
     assert (response.status_code, user_by("nina").admin) == (201, False)
     assert (home_page.status_code, home_page.location) == (302, "/-/profile/password")
-    assert (chosen.status_code, chosen.location) == (302, "/")
+    assert (changed.status_code, changed.location) == (302, "/")
     assert is_signed_in(visitor)
     assert first not in administrator.get(page_of(user_by("nina"))).text
 

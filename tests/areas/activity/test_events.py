@@ -337,13 +337,15 @@ def test_projects_read_one_by_one_use_the_same_filters_and_visibility(scanned, p
         {"per_page": 3, "page": 2, "sort": "asc"},
     ]
 
-    few = [client.get(own(scope="all", **query)) for query in queries]
+    merged = [client.get(own(scope="all", **query)) for query in queries]
     limit_scan(monkeypatch, scanned)
-    many = [client.get(own(scope="all", **query, x=scanned)) for query in queries]
+    scanned_first = [client.get(own(scope="all", **query, x=scanned)) for query in queries]
 
-    assert [ids(response) for response in many] == [ids(response) for response in few]
-    assert [response.headers["X-Total"] for response in many] == [response.headers["X-Total"] for response in few]
-    assert all(ids(response) for response in few)
+    assert [ids(response) for response in scanned_first] == [ids(response) for response in merged]
+    assert [response.headers["X-Total"] for response in scanned_first] == [
+        response.headers["X-Total"] for response in merged
+    ]
+    assert all(ids(response) for response in merged)
 
 
 @pytest.mark.both_databases
@@ -520,7 +522,7 @@ def test_events_are_filtered_by_action(people, project, as_):
     assert results == {name: [[event]] * 2 for name, event in written.items()}
 
 
-ABOUT = {
+COMMENT_TARGETS = {
     "issue": {"issue", "secret issue"},
     "milestone": {"milestone"},
     "merge_request": {"merge request"},
@@ -541,8 +543,8 @@ def test_events_are_filtered_by_target_type(people, project, as_):
     client = as_(MAX)
 
     for feed in (in_project(project), lambda **query: of_user(people[DEV], **query), own):
-        responses = {name: client.get(feed(target_type=name, per_page=100, scope="all")) for name in ABOUT}
-        assert {name: named(events, response) for name, response in responses.items()} == ABOUT
+        responses = {name: client.get(feed(target_type=name, per_page=100, scope="all")) for name in COMMENT_TARGETS}
+        assert {name: named(events, response) for name, response in responses.items()} == COMMENT_TARGETS
 
 
 def test_target_type_project_selects_events_stored_with_that_type(people, project, as_):
@@ -1021,15 +1023,15 @@ WIKI = {"wiki", "wiki note"}
 SNIPPETS = {"public snippet", "public snippet note"}
 INTERNAL_SNIPPETS = {"internal snippet", "internal snippet note"}
 PRIVATE_SNIPPETS = {"private snippet", "private snippet note"}
-ALWAYS = {"project", "joined", "left", "expired"}
-SECRETS = {"secret issue", "secret note", "secret design", "secret design note"}
+UNRESTRICTED = {"project", "joined", "left", "expired"}
+CONFIDENTIAL = {"secret issue", "secret note", "secret design", "secret design note"}
 INTERNAL = {"internal note", "internal secret note"}
 ALERTS = {"alert note"}
 
-OUTSIDE = ALWAYS | CODE | CHANGES | ISSUES | {"milestone"} | WIKI | SNIPPETS
-STRANGER = OUTSIDE | INTERNAL_SNIPPETS
+EXTERNAL_USER = UNRESTRICTED | CODE | CHANGES | ISSUES | {"milestone"} | WIKI | SNIPPETS
+STRANGER = EXTERNAL_USER | INTERNAL_SNIPPETS
 GUEST = STRANGER | PRIVATE_SNIPPETS
-REPORTER = GUEST | SECRETS | INTERNAL
+REPORTER = GUEST | CONFIDENTIAL | INTERNAL
 DEVELOPER = REPORTER | ALERTS
 EXTERNAL = "external"
 
@@ -1052,7 +1054,7 @@ def seen_by(client, project, author, events):
 
 ABOVE = {RITA: REPORTER, DEV: DEVELOPER, MAX: DEVELOPER, OLIVE: DEVELOPER, ADA: DEVELOPER}
 MATRIX = {
-    "public": {SAM: STRANGER, EXTERNAL: OUTSIDE, GUS: GUEST} | ABOVE,
+    "public": {SAM: STRANGER, EXTERNAL: EXTERNAL_USER, GUS: GUEST} | ABOVE,
     "internal": {SAM: STRANGER, EXTERNAL: None, GUS: GUEST} | ABOVE,
     "private": {SAM: None, EXTERNAL: None, GUS: GUEST - CODE - CHANGES} | ABOVE,
 }
@@ -1074,9 +1076,9 @@ def test_roles_see_these_kinds_of_events(visibility, people, project, as_, exter
 @pytest.mark.parametrize(
     ("features", "missing"),
     [
-        (["issues"], ISSUES | SECRETS | INTERNAL),
+        (["issues"], ISSUES | CONFIDENTIAL | INTERNAL),
         (["merge_requests"], CHANGES),
-        (["issues", "merge_requests"], ISSUES | SECRETS | INTERNAL | CHANGES | {"milestone"}),
+        (["issues", "merge_requests"], ISSUES | CONFIDENTIAL | INTERNAL | CHANGES | {"milestone"}),
         (["repository"], CODE),
         (["wiki"], WIKI),
         (["snippets"], SNIPPETS | INTERNAL_SNIPPETS | PRIVATE_SNIPPETS),

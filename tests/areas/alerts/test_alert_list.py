@@ -328,11 +328,11 @@ def test_a_status_change_in_the_list_keeps_the_query(developer, make_alert):
     make_alert(1)
     query = "?tab=triggered&search=al%26ert&page=1"
     page = developer.get(f"{LIST}?tab=triggered&search=al").text
-    back = html.unescape(re.search(r'name="back" value="([^"]*)"', page).group(1))
+    return_query = html.unescape(re.search(r'name="back" value="([^"]*)"', page).group(1))
 
-    comment_numbers = {"acknowledged": back, "resolved": query}
+    queries_by_status = {"acknowledged": return_query, "resolved": query}
     responses = [
-        developer.send(f"{ONE}/status", status=status, back=address) for status, address in comment_numbers.items()
+        developer.send(f"{ONE}/status", status=status, back=address) for status, address in queries_by_status.items()
     ]
 
     assert [response.location for response in responses] == [f"{LIST}?tab=triggered&search=al", f"{LIST}{query}"]
@@ -360,10 +360,10 @@ def test_roles_that_see_alerts(person, status, visit, make_alert):
 def test_roles_that_cannot_change_alerts(person, status, visit, make_alert):
     make_alert(1)
     visitor = visit(person)
-    comment_numbers = {"status": "resolved", "assignee_id": "", "todo": "add", "note": "Mine"}
+    fields = {"status": "resolved", "assignee_id": "", "todo": "add", "note": "Mine"}
 
     responses = [
-        visitor.send(f"{ONE}/{name}", **comment_numbers) for name in ("status", "assignee", "todo", "incident", "notes")
+        visitor.send(f"{ONE}/{name}", **fields) for name in ("status", "assignee", "todo", "incident", "notes")
     ]
 
     assert [response.status_code for response in responses] == [status] * 5
@@ -400,13 +400,13 @@ def test_the_page_of_an_alert_shows_its_facts(developer, make_alert, project):
     environment = store(Environment(project_id=project.id, name="production", slug="production"))
     moment = dt.datetime(2026, 3, 4, 5, 6, 7, tzinfo=dt.UTC)
     times = {"started_at": moment, "ended_at": moment + dt.timedelta(hours=1), "status": Status.RESOLVED}
-    comment_numbers = {
+    texts = {
         "monitoring_tool": "Nagios",
         "service": "ovens",
         "hosts": ["a", "b"],
         "description": "It is <cold>",
     }
-    make_alert(1, severity=Severity.LOW, events=3, environment_id=environment.id, **times, **comment_numbers)
+    make_alert(1, severity=Severity.LOW, events=3, environment_id=environment.id, **times, **texts)
 
     page = developer.get(f"{ONE}/details").text
     facts = [
@@ -439,13 +439,13 @@ def test_fields_without_a_value_are_left_out(developer, make_alert):
 
 def test_only_http_urls_become_links_in_the_payload(developer, make_alert):
     links = {"a": "https://a.example/x?y=1", "b": "http://b.example"}
-    comment_numbers = {
+    texts = {
         "script": "javascript:alert(1)",
         "text": "<b>bold</b>",
         "list": ["https://c.example"],
         "none": None,
     }
-    make_alert(1, payload={"links": links, "words": comment_numbers, "empty": {}})
+    make_alert(1, payload={"links": links, "words": texts, "empty": {}})
 
     page = developer.get(f"{ONE}/details").text
     branches = re.findall(r"<summary>(.*?)</summary>", page)

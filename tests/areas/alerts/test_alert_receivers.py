@@ -580,19 +580,19 @@ def test_requests_above_a_limit_write_nothing(limited, post, count_queries):
     assert {statement.split()[0] for statement in queries} == {"SELECT"}
 
 
-def test_no_unknown_path_is_counted(limited, post):
-    path_endings = (
+def test_unknown_paths_create_no_counter(limited, post):
+    rejected_paths = (
         "no/such/alerts/notify.json",
         "acme/shop/alerts/notify/x/ffff.json",
         "acme/shop/alerts/notify/x/no-hex",
     )
     for number in range(5):
-        for path_ending in (
-            *path_endings,
+        for path in (
+            *rejected_paths,
             f"acme/{number}/prometheus/alerts/notify",
             f"acme/shop/alerts/notify/x/f{number}",
         ):
-            assert post({}, path=f"/{path_ending}").status_code in (403, 404)
+            assert post({}, path=f"/{path}").status_code in (403, 404)
 
     assert rate_limit_subjects() == set()
 
@@ -612,10 +612,10 @@ def test_there_is_no_limit_by_default(post):
 def example(name):
     """Return an example payload, or an equivalent one when the examples are not installed."""
     path = EXAMPLES / f"{name}.json"
-    return path.read_bytes() if path.exists() else json.dumps(OWN[name]).encode()
+    return path.read_bytes() if path.exists() else json.dumps(EXAMPLE_PAYLOADS[name]).encode()
 
 
-OWN = {
+EXAMPLE_PAYLOADS = {
     "plain-full": PLAIN,
     "unicode": {"title": "Überhitzung 🔥", "hosts": "sensor-ø7.fabrik.example", "fingerprint": "raum-nord/überhitzung"},
     "huge-but-legal": {

@@ -23,7 +23,7 @@ from tests.support import sample_data
 from tests.support.git_repositories import keep_repository
 from tests.support.sample_data import DEV, MAX, SAM
 
-OVER = PLAIN | {"end_time": END}
+RECOVERY = PLAIN | {"end_time": END}
 
 
 @pytest.fixture
@@ -188,7 +188,7 @@ def test_incidents_are_opened_only_when_enabled(post, project):
 def test_a_recovery_closes_the_incident_only_when_enabled(closes, state, post, project):
     set_up(project, create_issue=True, auto_close_incident=closes)
 
-    post(PLAIN, OVER)
+    post(PLAIN, RECOVERY)
 
     assert [issue.state for issue in incidents()] == [state]
     assert [alert.status for alert in alerts()] == [Status.RESOLVED]
@@ -200,7 +200,7 @@ def test_a_recovery_closes_only_incidents(post, project):
     with unit_of_work():
         db.session.query(Issue).one().issue_type = ISSUE
 
-    post(OVER)
+    post(RECOVERY)
 
     assert [issue.state for issue in incidents()] == ["opened"]
 
@@ -208,7 +208,7 @@ def test_a_recovery_closes_only_incidents(post, project):
 def test_a_recovery_without_an_incident_resolves_the_alert(post, project):
     set_up(project, auto_close_incident=True)
 
-    assert post(PLAIN, OVER) == [200, 200]
+    assert post(PLAIN, RECOVERY) == [200, 200]
     assert ([alert.status for alert in alerts()], incidents()) == ([Status.RESOLVED], [])
 
 
@@ -229,7 +229,7 @@ def test_owners_and_maintainers_are_mailed_about_new_alerts_and_recoveries(post,
         db.session.add(Environment(project_id=project.id, name="production", slug="production"))
     set_up(project, send_email=True, send_recovery_email=True)
 
-    post(PLAIN | {"description": "Very full"}, PLAIN, OVER)
+    post(PLAIN | {"description": "Very full"}, PLAIN, RECOVERY)
 
     mails = outbox()
     subject = f"shop | Alert: production: {PLAIN['title']}"
@@ -249,7 +249,7 @@ def test_owners_and_maintainers_are_mailed_about_new_alerts_and_recoveries(post,
 def test_new_alerts_and_recoveries_have_separate_mail_settings(setting, words, post, project, mails_are_sent):
     set_up(project, **{setting: True})
 
-    post(PLAIN, PLAIN, OVER)
+    post(PLAIN, PLAIN, RECOVERY)
 
     assert [mail.body.split(" in ")[0] for mail in outbox()] == [f"An alert has been {word}" for word in words]
 
@@ -277,7 +277,7 @@ def test_an_acknowledged_alert_is_not_mailed_again(post, project, mails_are_sent
 
 
 def test_no_mail_is_sent_without_the_setting(post, project, mails_are_sent):
-    post(PLAIN, OVER)
+    post(PLAIN, RECOVERY)
 
     assert ([alert.status for alert in alerts()], outbox()) == ([Status.RESOLVED], [])
 
@@ -285,7 +285,7 @@ def test_no_mail_is_sent_without_the_setting(post, project, mails_are_sent):
 def test_no_mail_is_sent_without_a_mail_server(post, project):
     set_up(project, send_email=True)
 
-    assert (post(PLAIN, OVER), outbox()) == ([200, 200], [])
+    assert (post(PLAIN, RECOVERY), outbox()) == ([200, 200], [])
 
 
 @pytest.mark.both_databases

@@ -21,7 +21,7 @@ JSON = st.recursive(
 )
 SAMPLES = st.dictionaries(st.text(max_size=3), JSON, max_size=4)
 TEXT = {"string", "datetime", "number", "boolean"}
-MOST = payload_mapping.MAX_FIELDS
+MAX_FIELDS = payload_mapping.MAX_FIELDS
 SAMPLE = {
     "event": {
         "name": "Disk is full",
@@ -38,7 +38,7 @@ SAMPLE = {
 
 
 def test_sample_fields_have_labels_and_types():
-    assert {field.label: field.type for field in fields_of(SAMPLE, MOST)} == {
+    assert {field.label: field.type for field in fields_of(SAMPLE, MAX_FIELDS)} == {
         "event/name": "string",
         "event/times": "array",
         "event/times[0]": "datetime",
@@ -54,7 +54,7 @@ def test_sample_fields_have_labels_and_types():
 
 
 def test_a_path_is_a_list_of_keys_and_indexes():
-    field = next(one for one in fields_of(SAMPLE, MOST) if one.label == "event/hosts[1]/name")
+    field = next(one for one in fields_of(SAMPLE, MAX_FIELDS) if one.label == "event/hosts[1]/name")
 
     assert (field.path, field.key) == (("event", "hosts", 1, "name"), '["event","hosts",1,"name"]')
 
@@ -129,7 +129,7 @@ def test_a_sample_of_maximum_size_is_read():
 def test_a_sample_with_too_many_fields_offers_the_first_ones():
     sample = {f"key{number}": "x" for number in range(2500)}
 
-    assert len(fields_of(sample, MOST)) == 2000
+    assert len(fields_of(sample, MAX_FIELDS)) == 2000
     assert payload_mapping.mapping_of(sample, {"title": '["key2499"]'})["title"]["label"] == "key2499"
 
 
@@ -144,13 +144,13 @@ def test_every_field_path_resolves_to_a_value_of_its_type(sample):
     kinds = {"string": str, "datetime": str, "number": int, "boolean": bool, "array": list, "objects": list}
     kinds["null"] = type(None)
 
-    for field in fields_of(sample, MOST):
+    for field in fields_of(sample, MAX_FIELDS):
         assert isinstance(value_at(sample, list(field.path)), kinds[field.type])
 
 
 @given(SAMPLES, st.sampled_from(list(payload_mapping.TARGETS)))
 def test_matching_fields_are_stored_and_read_back(sample, target):
-    for field in fitting(fields_of(sample, MOST), target):
+    for field in fitting(fields_of(sample, MAX_FIELDS), target):
         stored = payload_mapping.mapping_of(sample, {target: field.key})
 
         assert payload_mapping.chosen_of(stored) == {target: field.key}

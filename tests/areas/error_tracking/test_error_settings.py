@@ -28,7 +28,7 @@ from tests.support.sample_data import DEV, MAX, OLIVE
 from tests.support.sentry_requests import Sender, track_errors
 
 PAGE = "/acme/shop/-/settings/operations"
-HERE = f"{PAGE}/error_tracking"
+SETTINGS_PATH = f"{PAGE}/error_tracking"
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_choosing_this_server_creates_a_key_and_shows_snippets(visit, project):
     maintainer = visit(MAX)
 
     saved = maintainer.send(
-        HERE, enabled="y", backend="integrated", hidden_keys="iban\r\n\r\n tax \r\niban", store_addresses="y"
+        SETTINGS_PATH, enabled="y", backend="integrated", hidden_keys="iban\r\n\r\n tax \r\niban", store_addresses="y"
     )
 
     assert (saved.status_code, setting().integrated, setting().hidden_keys) == (302, True, ["iban", "tax"])
@@ -59,7 +59,9 @@ def test_choosing_this_server_creates_a_key_and_shows_snippets(visit, project):
     dsn = f"http://{all_of(ClientKey)[0].public_key}@localhost/api/v4/error_tracking/collector/{project.id}"
     assert f'sentry_sdk.init(dsn="{dsn}")' in shown
     assert "Every event that arrived was stored." in shown
-    wrong = maintainer.send(HERE, enabled="y", backend="integrated", resolve_after_days="-1", hidden_keys="x" * 101)
+    wrong = maintainer.send(
+        SETTINGS_PATH, enabled="y", backend="integrated", resolve_after_days="-1", hidden_keys="x" * 101
+    )
     assert (wrong.status_code, "must be between 0 and 3650" in wrong.text) == (422, True)
     assert setting().store_addresses is True
 
@@ -69,24 +71,24 @@ def test_switching_to_sentry_and_back_keeps_the_settings(visit, sender):
     address = "https://203.0.113.7/api/0/projects/acme/shop"
     maintainer = visit(MAX)
 
-    maintainer.send(HERE, enabled="y", backend="sentry", api_url=address, token="t")
+    maintainer.send(SETTINGS_PATH, enabled="y", backend="sentry", api_url=address, token="t")
     assert (setting().integrated, sender.event(message="low").status_code) == (False, 404)
-    maintainer.send(HERE, enabled="y", backend="integrated", api_url=address)
+    maintainer.send(SETTINGS_PATH, enabled="y", backend="integrated", api_url=address)
     assert (setting().integrated, setting().token, sender.event(message="low").status_code) == (True, "t", 200)
     assert [error.count for error in all_of(TrackedError)] == [2]
 
 
 def test_keys_are_added_and_removed_after_confirmation(visit, sender):
     maintainer = visit(MAX)
-    maintainer.send(f"{HERE}/keys")
+    maintainer.send(f"{SETTINGS_PATH}/keys")
     first, second = all_of(ClientKey)
 
-    assert "Remove client key?" in maintainer.get(f"{HERE}/keys/{first.id}/delete").text
-    maintainer.send(f"{HERE}/keys/{first.id}/delete")
+    assert "Remove client key?" in maintainer.get(f"{SETTINGS_PATH}/keys/{first.id}/delete").text
+    maintainer.send(f"{SETTINGS_PATH}/keys/{first.id}/delete")
 
     assert [key.id for key in all_of(ClientKey)] == [second.id]
     assert sender.event(message="low").status_code == 404
-    assert visit(DEV).send(f"{HERE}/keys").status_code == 403
+    assert visit(DEV).send(f"{SETTINGS_PATH}/keys").status_code == 403
 
 
 def test_dropped_events_are_shown(visit, sender):
@@ -114,8 +116,8 @@ def sent(monkeypatch):
 def test_mails_go_to_subscribers_who_still_have_access(visit, sender, sent, people):
     sender.event(message="first")
     for name in (MAX, OLIVE):
-        visit(name).send(f"{HERE}/mails", wanted="y")
-    visit(OLIVE).send(f"{HERE}/mails")
+        visit(name).send(f"{SETTINGS_PATH}/mails", wanted="y")
+    visit(OLIVE).send(f"{SETTINGS_PATH}/mails")
 
     sender.event(message="low stock")
     sender.event(message="low stock")
@@ -125,7 +127,7 @@ def test_mails_go_to_subscribers_who_still_have_access(visit, sender, sent, peop
 
 
 def test_mails_are_limited_per_error_and_per_project(visit, sender, sent, as_, project, monkeypatch, run_jobs):
-    visit(MAX).send(f"{HERE}/mails", wanted="y")
+    visit(MAX).send(f"{SETTINGS_PATH}/mails", wanted="y")
     sender.event(message="again")
     one = f"/projects/{project.id}/error_tracking/errors/{all_of(TrackedError)[0].id}"
     as_(DEV).put(one, json={"status": "resolved"})

@@ -500,7 +500,7 @@ def test_active_settings_are_complete(enabled, url, token, project, fill):
         assert (fill(**fields).api_url, stored(project).enabled) == (url, enabled)
 
 
-ADDRESSES_OF_PROJECTS = (
+PROJECT_URLS = (
     URL,
     f"{URL}/",
     f"{URL}//",
@@ -515,14 +515,14 @@ ADDRESSES_OF_PROJECTS = (
 
 def test_valid_urls_are_accepted(project, fill, as_maintainer):
     shown = []
-    for url in ADDRESSES_OF_PROJECTS:
+    for url in PROJECT_URLS:
         fill(api_url=url)
         shown.append(as_maintainer.get(settings(project)).json["api_url"])
 
-    assert shown == [*ADDRESSES_OF_PROJECTS]
+    assert shown == [*PROJECT_URLS]
 
 
-ADDRESSES_OF_NOTHING = (
+INVALID_PROJECT_URLS = (
     (f"https://errors.example.org/api/0/projects/a/{'b' * 212}", "is too long (maximum is 255 characters)"),
     ("ftp://errors.example.org/api/0/projects/a/b", "is blocked: Only allowed schemes are http, https"),
     ("javascript:alert(1)", "is blocked: Only allowed schemes are http, https"),
@@ -554,9 +554,9 @@ ADDRESSES_OF_NOTHING = (
 
 @pytest.mark.parametrize("enabled", [True, False])
 def test_invalid_urls_are_refused(enabled, fill):
-    refusals = [(url, refusal(fill, api_url=url, enabled=enabled)) for url, _ in ADDRESSES_OF_NOTHING]
+    refusals = [(url, refusal(fill, api_url=url, enabled=enabled)) for url, _ in INVALID_PROJECT_URLS]
 
-    assert refusals == [(url, {"api_url": [message]}) for url, message in ADDRESSES_OF_NOTHING]
+    assert refusals == [(url, {"api_url": [message]}) for url, message in INVALID_PROJECT_URLS]
 
 
 @pytest.mark.parametrize("slash", ["", "/"])

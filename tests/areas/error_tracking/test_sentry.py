@@ -20,7 +20,7 @@ from tests.support.sentry_requests import example
 
 LIST = "/acme/shop/-/error_tracking"
 ISSUES = "/api/0/projects/acme/shop/issues/"
-BIG = "9007199254740993"
+LARGE_ID = "9007199254740993"
 
 
 class FakeRedis:
@@ -80,7 +80,7 @@ def sentry(as_admin, project):
             url = server.url("/api/0/projects/acme/shop")
             db.session.add(ErrorTrackingSetting(project_id=project.id, enabled=True, api_url=url, token="secret"))
         # the response to a change has the URL of the issue
-        respond_with(server, f"/api/0/issues/{BIG}/", recorded("one issue"), {})
+        respond_with(server, f"/api/0/issues/{LARGE_ID}/", recorded("one issue"), {})
         yield server
 
 
@@ -125,11 +125,11 @@ def test_the_list_comes_from_sentry(sentry, errors, as_):
     response = as_(RITA).get(errors)
 
     assert [(one["id"], one["count"], one["user_count"], one["status"]) for one in response.json] == [
-        (BIG, 17283, 12, "unresolved"),
+        (LARGE_ID, 17283, 12, "unresolved"),
         ("12", 1, 0, "unresolved"),
     ]
     first = response.json[0]
-    assert first["external_url"] == sentry.url(f"/acme/shop/issues/{BIG}")
+    assert first["external_url"] == sentry.url(f"/acme/shop/issues/{LARGE_ID}")
     assert (first["type"], first["message"], first["integrated"]) == ("ZeroDivisionError", "division by zero", False)
     assert 'rel="next"' in response.headers["Link"]
     assert "cursor=1795490000000%3A0%3A0" in response.headers["Link"]
@@ -158,7 +158,7 @@ def test_filters_are_sent_to_sentry(sentry, errors, as_):
 
 @pytest.mark.both_databases
 def test_one_error_is_shown_and_resolved_with_its_issue(sentry, errors, as_, project):
-    developer, one = as_(DEV), f"{errors}/{BIG}"
+    developer, one = as_(DEV), f"{errors}/{LARGE_ID}"
 
     shown = developer.get(one).json
     linked = developer.post(f"{one}/issue")
@@ -169,8 +169,8 @@ def test_one_error_is_shown_and_resolved_with_its_issue(sentry, errors, as_, pro
     assert (linked.status_code, linked.json["issue_iid"]) == (201, 1)
     assert (resolved.json["status"], resolved.json["closed_issue_iid"]) == ("resolved", 1)
     assert [request[:2] for request in received_requests(sentry)] == [
-        ("GET", f"/api/0/issues/{BIG}/"),
-        ("PUT", f"/api/0/issues/{BIG}/"),
+        ("GET", f"/api/0/issues/{LARGE_ID}/"),
+        ("PUT", f"/api/0/issues/{LARGE_ID}/"),
     ]
     issue = developer.get(f"/projects/{project.id}/issues/1").json
     assert issue["state"] == "closed"
@@ -194,24 +194,24 @@ def test_an_error_of_another_sentry_project_is_not_found(sentry, errors, as_):
 def test_functions_of_the_integrated_backend_are_refused(sentry, errors, as_, as_admin):
     refused = {"message": "400 Bad request - not available for this backend"}
 
-    assert as_(RITA).get(f"{errors}/{BIG}/events").json == refused
-    assert as_(RITA).get(f"{errors}/{BIG}/events/latest").json == refused
-    assert as_admin.delete(f"{errors}/{BIG}").json == refused
+    assert as_(RITA).get(f"{errors}/{LARGE_ID}/events").json == refused
+    assert as_(RITA).get(f"{errors}/{LARGE_ID}/events/latest").json == refused
+    assert as_admin.delete(f"{errors}/{LARGE_ID}").json == refused
 
 
 def test_pages_show_list_and_newest_event(sentry, visit):
     developer = visit(DEV)
 
     listed = developer.get(LIST).text
-    shown = developer.get(f"{LIST}/{BIG}/details").text
+    shown = developer.get(f"{LIST}/{LARGE_ID}/details").text
 
     assert "cursor=1795490000000%3A0%3A0" in listed
-    assert f"{LIST}/{BIG}/details" in listed
+    assert f"{LIST}/{LARGE_ID}/details" in listed
     assert received_requests(sentry)[0][2]["query"] == "is:unresolved"
     assert '<mark class="line"><span class="number">12</span>    return total' in shown
-    assert f'href="{sentry.url(f"/acme/shop/issues/{BIG}")}"' in shown
+    assert f'href="{sentry.url(f"/acme/shop/issues/{LARGE_ID}")}"' in shown
     assert "secret of another project" not in listed
-    response = developer.send(f"{LIST}/{BIG}/status", status="ignored")
+    response = developer.send(f"{LIST}/{LARGE_ID}/status", status="ignored")
     assert (response.status_code, sentry.received[-1].body) == (302, b'{"status":"ignored"}')
 
 
@@ -288,9 +288,9 @@ def test_responses_are_cached_for_a_minute_and_used_for_ten_on_failure(sentry, v
     respond_with(sentry, ISSUES, {}, status=500)
     old = visitor.get(LIST).text
     assert "Sentry response status code: 500. What is shown is from 3 minutes ago." in old
-    assert BIG in old
-    visitor.send(f"{LIST}/{BIG}/status", status="resolved")  # clears the cache
-    assert BIG not in visitor.get(LIST).text
+    assert LARGE_ID in old
+    visitor.send(f"{LIST}/{LARGE_ID}/status", status="resolved")  # clears the cache
+    assert LARGE_ID not in visitor.get(LIST).text
 
 
 def test_a_rate_limited_server_is_not_requested(sentry, errors, as_, cached):
@@ -309,7 +309,7 @@ def test_disabled_settings_show_no_errors_of_sentry(sentry, errors, as_, visit):
 
     assert "See the errors of your application here" in visit(RITA).get(LIST).text
     assert as_(RITA).get(errors).json == {"message": "404 Error Tracking Setting Not Found"}
-    assert visit(RITA).get(f"{LIST}/{BIG}/details").status_code == 404
+    assert visit(RITA).get(f"{LIST}/{LARGE_ID}/details").status_code == 404
     assert received_requests(sentry) == []
 
 

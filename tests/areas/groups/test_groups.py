@@ -588,14 +588,14 @@ def various_groups(people):
     return groups
 
 
-OWN = ["work/team/below", "lent", "work/team", "work", "mine"]
+GROUPS_OF_DEV = ["work/team/below", "lent", "work/team", "work", "mine"]
 
 
 LISTED = [
     (NOBODY, "", ["public"]),
     (SAM, "", []),
     (SAM, "all_available=true", ["internal", "public"]),
-    (DEV, "", OWN),
+    (DEV, "", GROUPS_OF_DEV),
     (DEV, "all_available=true", ["work/team/below", "internal", "lent", "public", "work/team", "work", "mine"]),
     (DEV, "owned=true", ["mine"]),
     (DEV, "min_access_level=10", ["work/team/below", "lent", "work/team", "mine"]),
@@ -605,7 +605,7 @@ LISTED = [
     (DEV, "search=team", ["work/team/below", "work/team"]),
     (DEV, "search=Zebra", ["mine"]),
     (DEV, "search=work/team", ["work/team/below", "work/team"]),
-    (DEV, "sort=desc", OWN[::-1]),
+    (DEV, "sort=desc", GROUPS_OF_DEV[::-1]),
     (DEV, "order_by=path", ["work/team/below", "lent", "mine", "work/team", "work"]),
     (DEV, "order_by=id&sort=desc", ["lent", "mine", "work/team/below", "work/team", "work"]),
     (DEV, "per_page=2&page=2", ["work/team", "work"]),

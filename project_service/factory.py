@@ -28,10 +28,10 @@ from project_service.areas.accounts import two_factor_pages as accounts_two_fact
 from project_service.areas.activity import jobs as activity_jobs
 from project_service.areas.activity import pages as activity_pages
 from project_service.areas.activity import routes as activity
-from project_service.areas.alerts import incidents, todo_pages
-from project_service.areas.alerts import pages as alerts_pages
-from project_service.areas.alerts import settings_pages as alerts_settings
-from project_service.areas.alerts.receivers import receivers
+from project_service.areas.alerts.alerts import incidents, todo_pages
+from project_service.areas.alerts.alerts import pages as alerts_pages
+from project_service.areas.alerts.integrations import pages as alerts_settings
+from project_service.areas.alerts.receivers.routes import receivers
 from project_service.areas.audit import jobs as audit_jobs
 from project_service.areas.audit import pages as audit_pages
 from project_service.areas.audit import routes as audit

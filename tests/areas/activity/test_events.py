@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sqlalchemy import insert, select, update
 
 from project_service.areas.activity import merged_feed
-from project_service.areas.alerts import incidents
+from project_service.areas.alerts.alerts import incidents
 from project_service.areas.alerts.models import Alert
 from project_service.domain.access_levels import Role, Visibility
 from project_service.domain.events.models import Action, Event, Restriction

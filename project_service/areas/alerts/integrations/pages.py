@@ -15,9 +15,13 @@ from project_service.access import sections
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
 from project_service.access.pages import PageBlueprint
-from project_service.areas.alerts import examples, grouping, integrations, payload_mapping, payloads, queries, service
-from project_service.areas.alerts.forms import IncidentSettingsForm, IntegrationForm, TestAlertForm
+from project_service.areas.alerts import queries
+from project_service.areas.alerts.alerts import service
+from project_service.areas.alerts.integrations import examples
+from project_service.areas.alerts.integrations import service as integrations
+from project_service.areas.alerts.integrations.forms import IncidentSettingsForm, IntegrationForm, TestAlertForm
 from project_service.areas.alerts.models import HTTP, OPSGENIE, PROMETHEUS, AlertIntegration
+from project_service.areas.alerts.receivers import grouping, payload_mapping, payloads
 from project_service.domain.projects import Project
 from project_service.domain.repositories import contents
 from project_service.kit import mail

@@ -11,9 +11,9 @@ from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from project_service.areas.alerts.grouping import Mapping, fingerprint_of, sha1
 from project_service.areas.alerts.models import Severity
-from project_service.areas.alerts.payload_values import is_blank, items, label_of, plain_text, value_at
+from project_service.areas.alerts.receivers.grouping import Mapping, fingerprint_of, sha1
+from project_service.areas.alerts.receivers.payload_values import is_blank, items, label_of, plain_text, value_at
 from project_service.kit import bigint_json, clock
 from project_service.kit.times import is_unset, read_time
 

@@ -12,8 +12,8 @@ from sqlalchemy import func, select, update
 from project_service.access import audit
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
-from project_service.areas.alerts import incidents
-from project_service.areas.alerts.incidents import note
+from project_service.areas.alerts.alerts import incidents
+from project_service.areas.alerts.alerts.incidents import note
 from project_service.areas.alerts.models import Alert, AlertTodo, IncidentSetting, Status
 from project_service.domain.planning.issues import check_note
 from project_service.domain.projects import Project

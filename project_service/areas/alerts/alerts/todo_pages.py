@@ -11,7 +11,8 @@ from project_service.access import navigation
 from project_service.access.abilities import Ability, projects_with_alerts
 from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
-from project_service.areas.alerts import queries, service
+from project_service.areas.alerts import queries
+from project_service.areas.alerts.alerts import service
 from project_service.areas.alerts.models import Severity, Status
 from project_service.kit.db.pagination import SelectedRows, read_page
 from project_service.kit.http.forms import Form

@@ -17,8 +17,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, bindparam, false, func, select, text, true, update
 
-from project_service.areas.alerts import incidents, mails
-from project_service.areas.alerts.grouping import Mapping
+from project_service.areas.alerts.alerts import incidents, mails
 from project_service.areas.alerts.models import (
     HTTP,
     PROMETHEUS,
@@ -29,7 +28,8 @@ from project_service.areas.alerts.models import (
     IncidentSetting,
     Status,
 )
-from project_service.areas.alerts.payloads import DEFAULT_SOURCE, PROMETHEUS_TOOL, AlertReport, ParsedAlert
+from project_service.areas.alerts.receivers.grouping import Mapping
+from project_service.areas.alerts.receivers.payloads import DEFAULT_SOURCE, PROMETHEUS_TOOL, AlertReport, ParsedAlert
 from project_service.domain import path_registry
 from project_service.domain.bots import ALERT_BOT, bot, id_of_bot
 from project_service.domain.instance_settings import RECEIVERS_THROTTLE, value_of

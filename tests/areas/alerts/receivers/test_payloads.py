@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from project_service.areas.alerts import grouping, payload_values, payloads
 from project_service.areas.alerts.models import Severity
-from project_service.areas.alerts.payloads import Unreadable, read
+from project_service.areas.alerts.receivers import grouping, payload_values, payloads
+from project_service.areas.alerts.receivers.payloads import Unreadable, read
 from project_service.kit import clock
 from project_service.kit.times import read_time
 

@@ -14,10 +14,12 @@ from project_service.access.abilities import Ability, allowed
 from project_service.access.api import json_response
 from project_service.access.identity import Caller, caller, current_user
 from project_service.access.pages import PageBlueprint
-from project_service.areas.alerts import charts, incidents, payloads, queries, service, trees
-from project_service.areas.alerts.forms import CommentForm
+from project_service.areas.alerts import queries
+from project_service.areas.alerts.alerts import charts, incidents, service, trees
+from project_service.areas.alerts.alerts.forms import CommentForm
 from project_service.areas.alerts.models import OPSGENIE, Alert, AlertIntegration, Severity, Status
-from project_service.areas.alerts.payload_mapping import LABELS
+from project_service.areas.alerts.receivers import payloads
+from project_service.areas.alerts.receivers.payload_mapping import LABELS
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import INCIDENT, Issue
 from project_service.domain.tracker.notes import Note

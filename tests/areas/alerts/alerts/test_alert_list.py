@@ -10,7 +10,8 @@ import re
 import pytest
 
 from project_service.access import visible_notes as planned_notes
-from project_service.areas.alerts import pages, queries
+from project_service.areas.alerts import queries
+from project_service.areas.alerts.alerts import pages
 from project_service.areas.alerts.models import OPSGENIE, TARGET, Alert, AlertIntegration, AlertTodo, Severity, Status
 from project_service.domain.planning import issues as planning
 from project_service.domain.tracker.environments import Environment

@@ -1,4 +1,4 @@
-"""Forms of the pages about alerts and integrations."""
+"""Forms of the pages about integrations and the settings of incidents."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 from wtforms import BooleanField, SelectField, StringField, TextAreaField
 
-from project_service.areas.alerts.integrations import TYPES
-from project_service.areas.alerts.payload_mapping import TARGETS
+from project_service.areas.alerts.integrations.service import TYPES
+from project_service.areas.alerts.receivers.payload_mapping import TARGETS
 from project_service.kit.http.errors import ServiceError
 from project_service.kit.http.forms import Form
 
@@ -91,9 +91,3 @@ class IncidentSettingsForm(Form):
     def offer(self, templates: Iterable[str]) -> None:
         """Set the choices of issue templates."""
         self.issue_template_key.choices = [("", "No template"), *((name, name) for name in templates)]
-
-
-class CommentForm(Form):
-    """Form of a comment on an alert."""
-
-    note = TextAreaField("Comment", render_kw={"rows": 3})

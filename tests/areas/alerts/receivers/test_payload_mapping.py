@@ -9,10 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from project_service.areas.alerts import payload_mapping
-from project_service.areas.alerts.payload_mapping import SampleField, Unusable, fields_of, fitting, read_sample
-from project_service.areas.alerts.payload_values import value_at
-from project_service.areas.alerts.payloads import parse_plain
+from project_service.areas.alerts.receivers import payload_mapping
+from project_service.areas.alerts.receivers.payload_mapping import (
+    SampleField,
+    Unusable,
+    fields_of,
+    fitting,
+    read_sample,
+)
+from project_service.areas.alerts.receivers.payload_values import value_at
+from project_service.areas.alerts.receivers.payloads import parse_plain
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(0, 2**63) | st.text(max_size=5) | st.just("2026-03-04"),

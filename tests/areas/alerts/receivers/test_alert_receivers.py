@@ -20,7 +20,6 @@ from sqlalchemy import select, update
 from sqlalchemy.exc import OperationalError
 
 from project_service.access import webhooks
-from project_service.areas.alerts import ingestion
 from project_service.areas.alerts.models import (
     HTTP,
     PROMETHEUS,
@@ -31,6 +30,7 @@ from project_service.areas.alerts.models import (
     IncidentSetting,
     Status,
 )
+from project_service.areas.alerts.receivers import ingestion
 from project_service.domain import instance_settings, path_registry
 from project_service.domain.bots import ALERT_BOT
 from project_service.domain.namespaces import Namespace
@@ -60,7 +60,7 @@ ELEMENT = {
 }
 KEYS = ("groupKey", "status", "receiver", "groupLabels", "commonLabels", "commonAnnotations", "externalURL")
 EXAMPLES = (
-    Path(os.environ.get("PROJECT_SERVICE_TEST_DATA") or Path(__file__).parents[4] / "shared" / "data")
+    Path(os.environ.get("PROJECT_SERVICE_TEST_DATA") or Path(__file__).parents[5] / "shared" / "data")
     / "alert-payloads"
 )
 PLAIN = {

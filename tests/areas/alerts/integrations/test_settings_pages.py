@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from project_service.areas.alerts import payload_mapping as mapping
 from project_service.areas.alerts import queries
 from project_service.areas.alerts.models import (
     HTTP,
@@ -22,6 +21,7 @@ from project_service.areas.alerts.models import (
     FormerAddress,
     IncidentSetting,
 )
+from project_service.areas.alerts.receivers import payload_mapping as mapping
 from project_service.domain.projects import RedirectRoute
 from project_service.domain.tracker.environments import Environment
 from project_service.kit import clock

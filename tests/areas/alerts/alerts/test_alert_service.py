@@ -8,7 +8,8 @@ import datetime as dt
 import pytest
 from sqlalchemy import select
 
-from project_service.areas.alerts import queries, service
+from project_service.areas.alerts import queries
+from project_service.areas.alerts.alerts import service
 from project_service.areas.alerts.models import Alert, Status
 from project_service.domain.planning import issues as planning
 from project_service.domain.projects import DISABLED, Project
@@ -18,7 +19,15 @@ from project_service.domain.users import User
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.http.errors import Invalid
 from project_service.kit.mail import Mail
-from tests.areas.alerts.test_alert_receivers import END, IDENTIFIER, KEY, PLAIN, alerts, make_integration, notes
+from tests.areas.alerts.receivers.test_alert_receivers import (
+    END,
+    IDENTIFIER,
+    KEY,
+    PLAIN,
+    alerts,
+    make_integration,
+    notes,
+)
 from tests.support import sample_data
 from tests.support.git_repositories import keep_repository
 from tests.support.sample_data import DEV, MAX, SAM

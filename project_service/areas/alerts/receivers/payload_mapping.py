@@ -10,8 +10,8 @@ from typing import Any
 
 import orjson
 
-from project_service.areas.alerts import payloads
-from project_service.areas.alerts.payload_values import exact_text, is_blank, items, label_of, value_at
+from project_service.areas.alerts.receivers import payloads
+from project_service.areas.alerts.receivers.payload_values import exact_text, is_blank, items, label_of, value_at
 from project_service.kit import bigint_json
 
 # Types of the fields of a sample. "null" and "objects", an array with objects, are stored as the type that is expected.

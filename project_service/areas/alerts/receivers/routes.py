@@ -6,8 +6,9 @@ import re
 from typing import Any
 
 from project_service.access.webhooks import ReceiverBlueprint, WebhookRefused, given_key
-from project_service.areas.alerts import ingestion, payloads, queries
-from project_service.areas.alerts.ingestion import AlertReceiver, UnknownProject
+from project_service.areas.alerts import queries
+from project_service.areas.alerts.receivers import ingestion, payloads
+from project_service.areas.alerts.receivers.ingestion import AlertReceiver, UnknownProject
 from project_service.kit.security import tokens
 
 IDENTIFIER = re.compile(r"[A-Za-z0-9]+")

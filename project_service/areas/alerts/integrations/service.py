@@ -10,10 +10,11 @@ from typing import Any
 from sqlalchemy import select
 
 from project_service.access import audit
-from project_service.areas.alerts import ingestion, payload_mapping, payloads, queries
-from project_service.areas.alerts.grouping import Mapping
+from project_service.areas.alerts import queries
 from project_service.areas.alerts.models import HTTP, OPSGENIE, PROMETHEUS, AlertIntegration
-from project_service.areas.alerts.payloads import AlertReport
+from project_service.areas.alerts.receivers import ingestion, payload_mapping, payloads
+from project_service.areas.alerts.receivers.grouping import Mapping
+from project_service.areas.alerts.receivers.payloads import AlertReport
 from project_service.domain import instance_settings
 from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.projects import Project

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from project_service.areas.alerts import service
+from project_service.areas.alerts.alerts import service
 from project_service.areas.alerts.models import OPSGENIE, TARGET, Alert, AlertIntegration, AlertTodo, Status
 from project_service.domain.planning import issues as planning
 from project_service.domain.projects import DISABLED

@@ -1,0 +1,1 @@
+"""Receivers of alerts: payloads, their mapping and grouping, and ingestion."""

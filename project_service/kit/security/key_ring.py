@@ -16,7 +16,8 @@ import secrets
 from collections.abc import Iterator
 from typing import Any
 
-from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from sqlalchemy import Dialect, Text
 from sqlalchemy.types import TypeDecorator
 
@@ -25,6 +26,8 @@ from project_service.settings import Settings
 
 KEY_FILE = "secret_key"
 MISSING_FILE = 0
+NONCE_BYTES = 12
+KEY_ID_BYTES = 6
 
 
 class SecretKeyMissing(Exception):
@@ -32,46 +35,57 @@ class SecretKeyMissing(Exception):
 
 
 class KeyRing:
-    """The keys of this instance: the first encrypts, all of them decrypt."""
+    """The keys of this instance: the first encrypts, all of them decrypt.
+
+    Texts are encrypted with AES-256-GCM. A stored text is ``<key id>.<base64 of nonce and ciphertext>``; the id tells
+    which key decrypts it, and is derived from the key.
+    """
 
     def __init__(self, keys: list[str]) -> None:
         self.keys = keys
-        self._fernet = MultiFernet([Fernet(_derive(key, b"encryption")) for key in keys])
+        self._key_id = key_id(keys[0])
+        self._ciphers = {key_id(key): AESGCM(_derive(key, b"encryption")) for key in keys}
 
     @functools.cached_property
     def signing_key(self) -> bytes:
         """The key that signs browser sessions and form tokens."""
-        return _derive(self.keys[0], b"signing")
+        return _signing_key(self.keys[0])
 
     @functools.cached_property
     def signing_key_fallbacks(self) -> list[bytes]:
         """Older keys whose signatures still count during a rotation."""
-        return [_derive(key, b"signing") for key in self.keys[1:]]
+        return [_signing_key(key) for key in self.keys[1:]]
 
     def encrypt(self, text: str) -> str:
         """Encrypt a text for storage."""
-        return self._fernet.encrypt(text.encode()).decode()
+        nonce = os.urandom(NONCE_BYTES)
+        sealed = nonce + self._ciphers[self._key_id].encrypt(nonce, text.encode(), None)
+        return f"{self._key_id}.{base64.urlsafe_b64encode(sealed).decode()}"
 
     def decrypt(self, stored: str) -> str:
-        """Read a stored text; ``SecretKeyMissing`` when it was written with another key."""
-        with _missing_key_errors():
-            return self._fernet.decrypt(stored.encode()).decode()
+        """Read a stored text; ``SecretKeyMissing`` when it was written with another key, or changed since."""
+        identifier, _, encoded = stored.partition(".")
+        try:
+            sealed = base64.urlsafe_b64decode(encoded)
+            return self._ciphers[identifier].decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], None).decode()
+        except (KeyError, ValueError, InvalidTag) as error:
+            raise SecretKeyMissing(
+                "a stored secret was encrypted with another key: set PROJECT_SERVICE_SECRET_KEY to the key it was "
+                f"written with, or put the {KEY_FILE} file of its data directory back"
+            ) from error
+
+    def has_key_of(self, stored: str) -> bool:
+        """Whether one of the keys has encrypted a stored text."""
+        return stored.partition(".")[0] in self._ciphers
 
     def renew(self, stored: str) -> str:
         """Encrypt a stored text again with the first key; ``SecretKeyMissing`` as above."""
-        with _missing_key_errors():
-            return self._fernet.rotate(stored.encode()).decode()
+        return self.encrypt(self.decrypt(stored))
 
 
-@contextlib.contextmanager
-def _missing_key_errors() -> Iterator[None]:
-    try:
-        yield
-    except InvalidToken as error:
-        raise SecretKeyMissing(
-            "a stored secret was encrypted with another key: set PROJECT_SERVICE_SECRET_KEY to the key it was written "
-            f"with, or put the {KEY_FILE} file of its data directory back"
-        ) from error
+def key_id(key: str) -> str:
+    """Return the id of a key: the same key has the same id everywhere, and the id does not reveal the key."""
+    return _derive(key, b"key id")[:KEY_ID_BYTES].hex()
 
 
 class _Current:
@@ -100,6 +114,17 @@ def keyring() -> KeyRing:
     if _changed_at(_Current.settings) not in (_Current.changed_at, MISSING_FILE):
         return init(_Current.settings)
     return _Current.keyring
+
+
+def decrypt(stored: str) -> str:
+    """Read a stored text with the keys that this process has.
+
+    ``keyring`` looks for changed keys once per request; here only a text of an unknown key is a reason to look again.
+    """
+    current = _Current.keyring
+    if current is None or not current.has_key_of(stored):
+        current = keyring()
+    return current.decrypt(stored)
 
 
 def _changed_at(settings: Settings) -> int:
@@ -160,8 +185,12 @@ class Encrypted(TypeDecorator[str]):
 
     def process_result_value(self, value: Any | None, dialect: Dialect) -> str | None:
         """Decrypt."""
-        return None if value is None else keyring().decrypt(value)
+        return None if value is None else decrypt(value)
+
+
+def _signing_key(key: str) -> bytes:
+    return base64.urlsafe_b64encode(_derive(key, b"signing"))
 
 
 def _derive(key: str, purpose: bytes) -> bytes:
-    return base64.urlsafe_b64encode(hmac.digest(key.encode(), b"project-service " + purpose, "sha256"))
+    return hmac.digest(key.encode(), b"project-service " + purpose, "sha256")

@@ -4,26 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 
-from sqlalchemy import Column, String, Table
-
 from project_service.domain import rate_limits
-from project_service.kit.db.base import Base, Key, Timestamp
 from project_service.kit.security import tokens
 
 WINDOW_SECONDS = 600
 MAX_FAILURES_OF_ACCOUNT = 10
 MAX_FAILURES_OF_ADDRESS = 50
-
-# Unused: the release before this one counts here, and runs at the same time during an upgrade (docs/upgrading.md).
-Table(
-    "sign_in_failures",
-    Base.metadata,
-    Column("id", Key, primary_key=True),
-    Column("subject", String, nullable=False, unique=True),
-    Column("failures", Key, nullable=False),
-    Column("since", Timestamp, nullable=False, index=True),
-    sqlite_autoincrement=True,
-)
 
 
 def wait_of(login: str, address: str | None) -> dt.timedelta | None:

@@ -6,18 +6,20 @@ import contextvars
 import datetime as dt
 import gzip
 import itertools
+import shutil
 import threading
 from contextlib import suppress
 
 import pytest
-from sqlalchemy import Boolean, Date, DateTime, Integer, LargeBinary, delete, func, insert, select
+from sqlalchemy import Boolean, Date, DateTime, Integer, LargeBinary, delete, func, insert, select, text
 
 from project_service.areas.variables.models import Variable
 from project_service.domain.projects import Project
 from project_service.domain.repositories import contents
 from project_service.kit import clock
 from project_service.kit.db import migrations
-from project_service.kit.db.base import Base
+from project_service.kit.db.base import MIGRATIONS, Base
+from project_service.kit.db.revisions import newest_revision
 from project_service.kit.db.session import db, snapshot, unit_of_work
 from project_service.kit.security import encryption, key_ring
 from project_service.kit.storage import storage
@@ -415,18 +417,29 @@ def test_a_failed_restore_writes_nothing_and_can_be_repeated(backup, another, mo
     assert (untouched, all(summary.rows.values())) == (True, True)
 
 
-def test_a_back_up_of_an_older_release_is_upgraded(backend, another, tmp_path, project, filled, app):
+NEXT_MIGRATION = """
+import sqlalchemy as sa
+from alembic import op
+
+revision, down_revision = "9000", "{head}"
+
+
+def upgrade():
+    op.add_column("users", sa.Column("colour", sa.String(), server_default="red", nullable=False))
+"""
+
+
+def test_a_back_up_of_an_older_release_is_upgraded(backend, another, tmp_path, project, app, monkeypatch):
+    next_release = tmp_path / "migrations"
+    shutil.copytree(MIGRATIONS, next_release)
+    (next_release / "versions/9000_next.py").write_text(NEXT_MIGRATION.format(head=newest_revision()))
     db.session.remove()
     service.back_up(app.config["SETTINGS"], tmp_path / "backup")
-    old, new, path = another(backend), another(backend), tmp_path / "old"
+    new = another(backend)
+    monkeypatch.setattr(new.extensions[migrations.EXTENSION].migrate, "directory", str(next_release))
 
-    def make_old():
-        service.restore(old.config["SETTINGS"], tmp_path / "backup")
-        migrations.downgrade("0001")
-        service.back_up(old.config["SETTINGS"], path)
+    elsewhere(new, lambda: service.restore(new.config["SETTINGS"], tmp_path / "backup"))
 
-    elsewhere(old, make_old)
-    elsewhere(new, lambda: service.restore(new.config["SETTINGS"], path))
-
-    assert archive.verified(path)["revision"] == "0001"
+    colour = text("SELECT colour FROM users ORDER BY id LIMIT 1")
+    assert elsewhere(new, lambda: db.session.scalar(colour)) == "red"
     assert elsewhere(new, lambda: db.session.get_one(Project, project.id).path) == "shop"

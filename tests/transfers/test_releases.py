@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import runpy
-
 import pytest
-from sqlalchemy import select
 
-from project_service.domain.repositories.releases import Release, ReleaseLink
-from project_service.kit.db.base import MIGRATIONS
-from project_service.kit.db.session import db
-from project_service.transfers.models import ArchivedRow
 from tests.support.archives import make_archive, rows, send, unpack
-from tests.support.sample_data import DEV, MAX
+from tests.support.sample_data import MAX
 
 MOMENT = "2021-02-03T04:05:06.789Z"
 LINK = {"id": 3, "release_id": 2, "url": "https://files.example/a", "name": "a", "filepath": None, "link_type": "image"}
@@ -73,20 +66,3 @@ def test_a_changed_release_is_exported_with_its_changes(as_, run_jobs, exported)
     [row] = exported(number)
     assert (row["description"], row["evidences"], row["sha"]) == ("Better", ROW["evidences"], ROW["sha"])
     assert [(link["name"], link["link_type"]) for link in row["links"]] == [("a", "image"), ("b", "other")]
-
-
-@pytest.mark.both_databases
-def test_the_upgrade_creates_releases_from_archived_rows(as_, project, people):
-    for row in [ROW | {"author_id": people[DEV].id}, *OTHERS, 7]:
-        db.session.add(ArchivedRow(project_id=project.id, relation="releases", data=row))
-    db.session.commit()
-
-    upgrade = runpy.run_path(str(MIGRATIONS / "versions" / "0028_add_releases.py"))
-    with db.engine.begin() as connection:
-        upgrade["_convert"](connection, Release.__table__, ReleaseLink.__table__)
-
-    [shown] = as_(DEV).get(f"/projects/{project.id}/releases").json
-    assert (shown["tag_name"], shown["author"]["username"], shown["released_at"]) == ("v1", DEV, MOMENT)
-    assert [link["url"] for link in shown["assets"]["links"]] == [LINK["url"]]
-    left = select(ArchivedRow.data).where(ArchivedRow.relation == "releases").order_by(ArchivedRow.id)
-    assert list(db.session.scalars(left)) == [*OTHERS, 7]

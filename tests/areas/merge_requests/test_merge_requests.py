@@ -5,17 +5,13 @@ from __future__ import annotations
 import contextvars
 import datetime as dt
 import io
-import runpy
 
 import pytest
 from flask.testing import FlaskClient
-from sqlalchemy import delete, select, text
 
 from project_service.domain.access_levels import Visibility
 from project_service.domain.projects import Project
-from project_service.domain.tracker.merge_requests import MergeRequestLabel
 from project_service.domain.tracker.milestones import Milestone
-from project_service.kit.db.base import MIGRATIONS
 from project_service.kit.db.session import db
 from tests.support.archives import make_archive
 from tests.support.sample_data import (
@@ -468,24 +464,6 @@ def test_merge_requests_are_imported_with_labels_and_notes(as_admin, run_jobs):
     assert shown["merged_at"] == "2021-02-15T15:56:00.645Z"
     assert [note["body"].splitlines()[0] for note in notes] == ["Good"]
     assert [label["name"] for label in as_admin.get(f"/projects/{number}/labels").json] == ["bug"]
-
-
-def test_the_upgrade_stores_labels_of_earlier_imports(app, project):
-    named_labels = [{"label": {"title": title}} for title in ("bug", "api", "bug")]
-    invalid_links = [{"label": {"title": 7}}, {"label": None}, "x", None]
-    imported = make_merge_request(project, extra={"label_links": [*named_labels, *invalid_links]}).id
-    for extra in (None, {}, {"label_links": None}, {"label_links": "x"}, {"label_links": {"label": {"title": "x"}}}):
-        make_merge_request(project, extra=extra)
-    db.session.execute(delete(MergeRequestLabel))
-    db.session.commit()
-
-    titles = runpy.run_path(str(MIGRATIONS / "versions" / "0006_read_merge_requests.py"))["TITLES"]
-
-    with db.engine.begin() as connection:
-        connection.execute(text(titles[connection.dialect.name]))
-
-    rows = db.session.execute(select(MergeRequestLabel.merge_request_id, MergeRequestLabel.title)).all()
-    assert sorted(map(tuple, rows)) == [(imported, "api"), (imported, "bug")]
 
 
 @pytest.mark.parametrize("person", ["\N{SUPERSCRIPT TWO}", "1" * 5000, 10**19, -1, "root", {"odd": 1}])

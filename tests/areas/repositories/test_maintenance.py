@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-import runpy
 import time
 
 import pytest
@@ -13,10 +12,8 @@ from sqlalchemy import select, update
 from project_service.domain.repositories import git, maintenance, models, packs
 from project_service.domain.repositories.models import RepositoryPack
 from project_service.kit import clock
-from project_service.kit.db.base import MIGRATIONS
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.storage import storage
-from project_service.transfers.models import ArchivedRow
 from tests.support.git_repositories import keep_bundle, make_bundle, repository_folder
 from tests.support.sample_data import DEV, MAX
 
@@ -67,26 +64,6 @@ def test_a_developer_cannot_force_push_the_default_branch_of_a_converted_bundle(
     refused = developer.push(SHOP, "-f", "main", check=False)
 
     assert "You are not allowed to force push code to a protected branch on this project." in refused.stderr
-
-
-def test_the_upgrade_protects_archived_and_default_branches(project, tmp_path):
-    keep_bundle(project, make_bundle(tmp_path / "bundle"))
-    level = {"push_access_levels": [{"access_level": 30}, {"access_level": 30, "user_id": 5}]}
-    lines = [{"name": "v*", **level}, {"name": " "}, {"name": 7}, "x", None, {"name": "own", "push_access_levels": []}]
-    for line in lines:
-        db.session.add(ArchivedRow(project_id=project.id, relation="protected_branches", data=line))
-    db.session.commit()
-    names = ("project_id", "name", "push_access_level", "merge_access_level", "added_by_import")
-
-    upgrade = runpy.run_path(str(MIGRATIONS / "versions" / "0027_protect_imported_default_branches.py"))
-    with db.engine.begin() as connection:
-        found = [*upgrade["_of_archives"](connection, clock.now()), *upgrade["_of_defaults"](connection)]
-
-    assert [tuple(row.get(name, False) for name in names) for row in found] == [
-        (project.id, "v*", 30, 40, False),
-        (project.id, "own", 0, 40, False),
-        (project.id, "main", 40, 40, True),
-    ]
 
 
 def test_a_killed_conversion_is_repeated(project, tmp_path, monkeypatch):

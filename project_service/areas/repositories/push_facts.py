@@ -79,7 +79,7 @@ class PushFacts:
         return {change.name for change in created if not self._is_connected([change.new])}
 
     def read_figures(self, change: RefChange, default_tip: str | None, *, is_first_default: bool) -> None:
-        """Find the number of commits of a change and the title of the newest (reference, section 3)."""
+        """Find the number of commits of a change and the title of the newest (repositories reference, section 3)."""
         if change.deletes:
             self.figures[change.name] = CommitFigures()
             return

@@ -154,7 +154,7 @@ def _remaining(push: RequestedPush, failures: dict[str, str]) -> list[RefChange]
 
 
 def _first_default(project: Project, changes: Sequence[RefChange]) -> str | None:
-    """The branch that a first push makes the default one (reference, section 2.3)."""
+    """The branch that a first push makes the default one (repositories reference, section 2.3)."""
     pushed = sorted(change.short_name for change in changes if change.is_branch and change.new != ZERO)
     wanted = (head_of(project, repository_of(project)), *LIKELY_DEFAULTS)
     return next((name for name in wanted if name in pushed), pushed[0] if pushed else None)

@@ -57,7 +57,7 @@ class RefChange:
 
 
 def is_valid_name(short_name: str) -> bool:
-    """Whether a branch or a tag may have a name (git check-ref-format; reference, section 2.3)."""
+    """Whether a branch or a tag may have a name (git check-ref-format; repositories reference, section 2.3)."""
     if short_name in ("", "HEAD", "@") or short_name.startswith(("-", BRANCHES, "refs/remotes/")):
         return False
     return len(short_name.encode()) <= MAX_NAME_BYTES and REF.fullmatch(short_name) is not None

@@ -1,4 +1,4 @@
-"""Tags and branches that the API creates and deletes: the rules and events of pushes (reference, sections 2 and 4)."""
+"""Tags and branches created and deleted by API: the rules of pushes (repositories reference, sections 2 and 4)."""
 
 from __future__ import annotations
 

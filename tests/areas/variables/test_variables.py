@@ -1,4 +1,4 @@
-"""CI/CD variables through HTTP (variables reference, sections 2 to 12 and 14)."""
+"""CI/CD variables through HTTP (variables reference, sections 2 to 12)."""
 
 from __future__ import annotations
 

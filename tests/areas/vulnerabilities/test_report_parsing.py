@@ -1,4 +1,4 @@
-"""Parsing of reports, as pure functions (findings reference, section 10; security reports reference, section 11)."""
+"""Parsing of reports, as pure functions (findings reference, section 10; security reports reference, section 4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Uploads of scanner reports through HTTP (security reports reference, section 11)."""
+"""Uploads of scanner reports through HTTP (security reports reference, sections 1 to 8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules for changes of integrations (alert integration reference, sections 2, 5, 6 and 8)."""
+"""Rules for changes of integrations (alert integrations reference, sections 2, 5, 6 and 8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mapping of fields of a sample payload to fields of an alert (alert integration reference, section 7)."""
+"""Mapping of fields of a sample payload to fields of an alert (alert integrations reference, section 7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fields of sample payloads and their mapping to alert fields (alert integration reference, section 7)."""
+"""Fields of sample payloads and their mapping to alert fields (alert integrations reference, section 7)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,0 @@
-"""Errors and their events as users see and change them."""

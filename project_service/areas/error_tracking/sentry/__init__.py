@@ -1,1 +1,0 @@
-"""Errors that a server of Sentry stores."""

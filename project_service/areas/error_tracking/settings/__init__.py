@@ -1,1 +1,0 @@
-"""Settings of error tracking and client keys."""

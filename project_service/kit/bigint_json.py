@@ -29,34 +29,59 @@ MAX_DIGITS = 4300  # of an integer, the limit of Python: the time to parse grows
 _DIGITS_AS_ZERO = bytes.maketrans(b"123456789,[- \t\r\n", b"0" * 9 + b":" * 7)
 _LONG = b"0" * 19
 _DIGITS = re.compile(rb"([0-9]{17})[0-9]+")  # the first 17 are kept, because they may belong to an escape in a string
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def loads(raw: bytes | str, *, too_long: Callable[[str], Any] = int) -> Any:
+def loads(raw: bytes | str, *, too_long: Callable[[str], Any] = int, lenient: bool = False) -> Any:
     """Parse JSON with exact integers.
 
     ``too_long`` converts the text of an integer of more than ``MAX_DIGITS`` digits; by default it is refused.
+    ``lenient``: raw control characters in strings are accepted, and half a surrogate pair becomes U+FFFD, as templates
+    of monitoring tools produce them.
 
     Raises:
         ValueError: it is not JSON, or an integer is too long.
 
     """
-    encoded = raw.encode() if isinstance(raw, str) else raw
+    encoded = raw.encode("utf-8", "surrogatepass" if lenient else "strict") if isinstance(raw, str) else raw
     mapped = encoded.translate(_DIGITS_AS_ZERO)
     if b":" + _LONG not in mapped and not mapped.startswith(_LONG):
-        return orjson.loads(encoded)
+        try:
+            return orjson.loads(encoded)
+        except ValueError:
+            if not lenient:
+                raise
+    return _load_exactly(encoded.decode(), too_long, lenient)
+
+
+def _load_exactly(text: str, too_long: Callable[[str], Any], lenient: bool) -> Any:
+    """Parse with the parser of the standard library, which can be told how to read integers."""
 
     def whole(text: str) -> Any:
         return int(text) if len(text) <= MAX_DIGITS else too_long(text)
 
-    text = encoded.decode()
+    decoder = json.JSONDecoder(parse_float=_finite, parse_constant=_finite, parse_int=whole, strict=not lenient)
     try:
-        loaded = json.JSONDecoder(parse_float=_finite, parse_constant=_finite, parse_int=whole).decode(text)
+        loaded = decoder.decode(text)
         if _SURROGATE.search(text):  # a lone surrogate, which could not be encoded
+            if lenient:
+                return _without_surrogates(loaded)
             json.dumps(loaded, ensure_ascii=False).encode()
     except RecursionError as error:
         raise ValueError from error
     return loaded
+
+
+def _without_surrogates(value: Any) -> Any:
+    """Replace halves of surrogate pairs in all texts of a value, keys included."""
+    if isinstance(value, str):
+        return _LONE_SURROGATE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [_without_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {_without_surrogates(key): _without_surrogates(inner) for key, inner in value.items()}
+    return value
 
 
 def max_events(size: int) -> int:

@@ -12,44 +12,10 @@ from typing import Any
 from dateutil import parser as dates
 
 from project_service.kit import clock
+from project_service.kit.time_words import ZONE_NAMES, ZONES, normalized
 
-MAX_LENGTH = 64
+MAX_LENGTH = 128  # characters
 ISO = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII)
-# Unambiguous names of time zones: those of dates in mail (RFC 2822, section 4.3), and others with the offset that the
-# parser of the reference product assumes.
-ZONES = {
-    name: round(hours * 3600)
-    for hours, names in {
-        -10: "HST",
-        -9: "AKST",
-        -8: "PST AKDT",
-        -7: "MST PDT",
-        -6: "CST MDT",
-        -5: "EST CDT",
-        -4: "EDT AST CLT",
-        -3.5: "NST",
-        -3: "ADT BRT ART CLST",
-        -2.5: "NDT",
-        0: "WET",
-        1: "CET BST WEST MET MEZ WAT",
-        2: "CEST EET MEST MESZ SAST",
-        3: "EEST MSK EAT",
-        4: "MSD",
-        5: "PKT",
-        5.5: "IST",
-        7: "ICT WIB",
-        8: "SGT HKT AWST",
-        9: "JST KST",
-        9.5: "ACST",
-        10: "AEST",
-        10.5: "ACDT",
-        11: "AEDT",
-        12: "NZST",
-        13: "NZDT",
-    }.items()
-    for name in names.split()
-}
-ZONE_NAMES = {*ZONES, "UTC", "GMT"}
 LAST_WORD = re.compile(r"[A-Za-z]{3,5}\Z")
 # Go writes the name of the zone after the offset, and may add the reading of its monotonic clock
 AFTER_OFFSET = re.compile(r"(:\d\d(?:[.,]\d+)?\s*[+-]\d\d:?\d\d)\s+(?:[A-Za-z]{1,5}|[+-]\d{2,4})(?:\s+m=[+-][\d.]+)?\Z")
@@ -65,6 +31,7 @@ NUMBER_WITH_FRACTION = re.compile(r"(\d{9,})[.,](\d+)", re.ASCII)  # shorter one
 DATE_DIGITS = {8: "%Y%m%d", 14: "%Y%m%d%H%M%S"}
 COMPACT = re.compile(r"(\d{14})(?!\d)", re.ASCII)
 SHORT_NUMBER = re.compile(r"[+-]?[\d.,/\s-]{1,7}", re.ASCII)  # too short for a day, a month and a year
+LIKE_A_TIME = re.compile(r"\d[-/.:]\d|(?<!\d)(?:19|20)\d\d(?!\d)|\d{8,}", re.ASCII)
 ISO_MONTH = re.compile(r"\d{4}-\d\d", re.ASCII)
 ISO_WEEK_OR_DAY = re.compile(r"\d{4}-?(W\d\d|\d{3}(?![\d-]))", re.ASCII)  # 2026-W10-3 and 2026-063
 SCIENTIFIC = re.compile(r"[+-]?[\d.,]+e[+-]?\d+", re.ASCII | re.IGNORECASE)
@@ -74,17 +41,39 @@ FIRST_YEAR_OF_1900 = 69  # of two digits, as POSIX and Ruby read them
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 # a number below the first is seconds, below the second milliseconds, below the third microseconds, else nanoseconds
 EPOCH_UNITS = ((10**11, 1), (10**14, 10**3), (10**17, 10**6))
+SMALLEST_TIME = 10**8  # in 1973; smaller numbers are codes, counts and durations
 NANOSECONDS = 10**9
-GO_ZERO_TIME = dt.datetime.min.replace(tzinfo=dt.UTC)  # what Go writes for a time that is not set
+# what programs write for a time that is not set: Go the first, C, Java, JavaScript and protobuf the second
+NOT_SET = (dt.datetime.min.replace(tzinfo=dt.UTC), EPOCH)
 
 
-def read_time(value: Any) -> dt.datetime | None:
+def read_time(value: Any, zone: dt.tzinfo = dt.UTC) -> dt.datetime | None:
     """Parse a timestamp: text in any common format, or a number since 1970; ``None`` if it cannot be read.
 
-    The size of a number, also of a text of digits, gives its unit (``EPOCH_UNITS``). A text of 8 or 14 digits is a
-    date, a date with dots or slashes begins with its day unless four digits lead. Zero and negative numbers are what
-    programs write for a time that is not set.
+    The size of a number, also of a text of digits, gives its unit (``EPOCH_UNITS``); one below ``SMALLEST_TIME`` is no
+    time. A text of 8 or 14 digits is a date, a date with dots or slashes begins with its day unless four digits lead.
+    The first moments of year 1 and of 1970 are what programs write for a time that is not set. A text without a zone is
+    in ``zone``, by default UTC.
     """
+    moment = _parse(value, zone)
+    return None if moment in NOT_SET else moment
+
+
+def is_unset(value: Any) -> bool:
+    """Whether a value says that there is no time: blank, or the first moment of year 1 or of 1970."""
+    if isinstance(value, str):
+        return not value.strip() or value.startswith("0001-01-01") or _parse(value) in NOT_SET
+    return value is None or value is False or value in ([], {})
+
+
+def looks_like_time(value: Any) -> bool:
+    """Whether a value that cannot be read was probably meant as a time."""
+    if isinstance(value, str):
+        return LIKE_A_TIME.search(value) is not None
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _parse(value: Any, zone: dt.tzinfo = dt.UTC) -> dt.datetime | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -92,22 +81,14 @@ def read_time(value: Any) -> dt.datetime | None:
     if not isinstance(value, str) or len(value) > MAX_LENGTH or not re.search(r"[0-9]", value):
         return None
     text = value.strip()
-    moment = _parse_iso(text) or (_parse_number(text) if _is_number(text) else _parse_any(text))
-    return None if moment == GO_ZERO_TIME else moment
-
-
-def is_unset(value: Any) -> bool:
-    """Whether a value says that there is no time: blank, or what Go writes for a time that is not set."""
-    if isinstance(value, str):
-        return not value.strip() or value.startswith("0001-01-01")
-    return value is None or value is False or value in ([], {})
+    return _parse_iso(text, zone) or (_parse_number(text, zone) if _is_number(text) else _parse_any(text, zone))
 
 
 def _is_number(text: str) -> bool:
     return DIGITS.fullmatch(text) is not None or NUMBER_WITH_FRACTION.fullmatch(text) is not None
 
 
-def _parse_number(text: str) -> dt.datetime | None:
+def _parse_number(text: str, zone: dt.tzinfo) -> dt.datetime | None:
     """Parse digits, with or without a fraction."""
     whole, _, fraction = text.replace(",", ".").partition(".")
     layout = DATE_DIGITS.get(len(whole))
@@ -116,15 +97,15 @@ def _parse_number(text: str) -> dt.datetime | None:
     if fraction and len(whole) == min(DATE_DIGITS):
         return None
     try:
-        moment = dt.datetime.strptime(whole, layout).replace(tzinfo=dt.UTC)
-    except ValueError:
+        moment = dt.datetime.strptime(whole, layout).replace(tzinfo=zone)
+        return moment.replace(microsecond=int(f"{fraction:0<6}"[:6])).astimezone(dt.UTC)
+    except (ValueError, OverflowError):
         return None
-    return moment.replace(microsecond=int(f"{fraction:0<6}"[:6]))
 
 
 def _since_epoch(number: Decimal) -> dt.datetime | None:
     """Convert seconds, milliseconds, microseconds or nanoseconds since 1970."""
-    if not number.is_finite() or number <= 0:
+    if not number.is_finite() or number < SMALLEST_TIME:
         return None
     per_second = next((unit for limit, unit in EPOCH_UNITS if number < limit), NANOSECONDS)
     try:
@@ -133,18 +114,20 @@ def _since_epoch(number: Decimal) -> dt.datetime | None:
         return None
 
 
-def _parse_iso(text: str) -> dt.datetime | None:
+def _parse_iso(text: str, zone: dt.tzinfo) -> dt.datetime | None:
     """Parse the most common format, a hundred times faster than the general parser, and those it does not know."""
     with suppress(ValueError, OverflowError):
         if ISO.fullmatch(text):
             return dt.datetime.fromisoformat(text).astimezone(dt.UTC)
         if not text.isdigit() and ISO_WEEK_OR_DAY.match(text):
             moment = dates.isoparse(text)
-            return moment.astimezone(dt.UTC) if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+            return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(dt.UTC)
     return None
 
 
-def _parse_any(text: str) -> dt.datetime | None:
+def _parse_any(text: str, zone: dt.tzinfo) -> dt.datetime | None:
+    text, named_zone = normalized(text)
+    zone = named_zone or zone
     text = NUMERIC_DATE.sub(_year_first, NAMED_DATE.sub(r"\1 \2 \3 ", text), count=1)
     if SCIENTIFIC.fullmatch(text) or (SHORT_NUMBER.fullmatch(text) and not ISO_MONTH.fullmatch(text)):
         return None
@@ -156,7 +139,7 @@ def _parse_any(text: str) -> dt.datetime | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # unknown names of time zones are read as UTC
-            moment = dates.parse(text, default=dt.datetime.combine(day, dt.time(), dt.UTC), tzinfos=ZONES)
+            moment = dates.parse(text, default=dt.datetime.combine(day, dt.time(), zone), tzinfos=ZONES)
         return moment.astimezone(dt.UTC) + later
     except (ValueError, ArithmeticError, TypeError, AttributeError):
         return None

@@ -75,3 +75,23 @@ def test_keys_are_sorted_on_request():
     assert bigint_json.dumps({"b": 2**64, "a": {"d": 1, "c": 2}}, sort_keys=True) == (
         b'{"a":{"c":2,"d":1},"b":18446744073709551616}'
     )
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [
+        (b'{"a":"one\ntwo\tthree\x01"}', {"a": "one\ntwo\tthree\x01"}),
+        (rb'{"a\ud83d":["\udc00x","\ud83d\ude00"]}', {"a\ufffd": ["\ufffdx", "\N{GRINNING FACE}"]}),
+        (b'{"a":"\n","n":123456789012345678901}', {"a": "\n", "n": 123456789012345678901}),
+    ],
+)
+def test_lenient_parsing_accepts_control_characters_and_half_surrogate_pairs(raw, value):
+    assert bigint_json.loads(raw, lenient=True) == value
+    with pytest.raises(ValueError):
+        bigint_json.loads(raw)
+
+
+@pytest.mark.parametrize("raw", [b'{"a":1', b'{"a":NaN}', b"{'a':1}", b'{"a":1,}', b'{"a":"\xff"}', b"[" * 100_000])
+def test_lenient_parsing_refuses_what_is_no_json(raw):
+    with pytest.raises(ValueError):
+        bigint_json.loads(raw, lenient=True)

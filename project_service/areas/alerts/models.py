@@ -56,9 +56,12 @@ class Status(enum.IntEnum):
 
 
 class AlertIntegration(Timestamps, Model):
-    """A receiver of alerts of one project: its URL, its key and the mapping of its payloads.
+    """A receiver of alerts of one project: its URL, its key and how its payloads are read.
 
     The key is encrypted at rest. ``mapping`` holds, by alert field, the path in the payload, its type and label.
+    ``preset`` names the monitoring tool whose preset applies where nothing is mapped. ``severity_mapping`` has the name
+    of a severity by the word that means it, ``resolved_values`` the values that mean "resolved"; ``None`` stands for
+    those of the preset, or for the default. ``time_zone`` is that of times without one, by default UTC.
     An Opsgenie integration receives nothing: it is a link (``target_url``) in place of the list of alerts.
     """
 
@@ -78,6 +81,47 @@ class AlertIntegration(Timestamps, Model):
     payload_example: Mapped[str | None]
     mapping: Mapped[dict[str, Any]] = mapped_column(default=dict)
     target_url: Mapped[str | None]
+    preset: Mapped[str | None]
+    severity_mapping: Mapped[dict[str, Any] | None]
+    resolved_values: Mapped[list[str] | None]
+    time_zone: Mapped[str | None]
+
+
+class Outcome(enum.StrEnum):
+    """What became of a request to a receiver."""
+
+    ACCEPTED = "accepted"
+    IGNORED = "ignored"
+    TEST = "test"
+    SUBSCRIPTION = "subscription"
+    REFUSED = "refused"
+
+
+class AlertRequest(Model):
+    """A request that an integration has received, with its body encrypted; only the last ones are kept.
+
+    ``reason`` says why it was refused or ignored, or what was left out. ``count``: how often the same refused request
+    came from the same address within a minute. ``is_cut``: the body was longer than what is stored of it.
+    """
+
+    __tablename__ = "alert_requests"
+    __table_args__ = (
+        Index("ix_alert_requests_integration_id", "integration_id", "id"),
+        Index("ix_alert_requests_received_at", "received_at"),
+    )
+
+    integration_id: Mapped[int] = mapped_column(ForeignKey("alert_integrations.id", ondelete="CASCADE"))
+    integration: Mapped[AlertIntegration] = relationship()
+    received_at: Mapped[dt.datetime]
+    outcome: Mapped[str]
+    status: Mapped[int]
+    reason: Mapped[str | None]
+    address: Mapped[str | None]
+    size: Mapped[int]  # bytes of the body
+    count: Mapped[int] = mapped_column(default=1)
+    alert_iids: Mapped[list[Any]] = mapped_column(default=list)
+    body: Mapped[str | None] = mapped_column(Encrypted)
+    is_cut: Mapped[bool] = mapped_column(default=False)
 
 
 class FormerAddress(Model):
@@ -92,7 +136,11 @@ class FormerAddress(Model):
 
 
 class Alert(Timestamps, Model):
-    """An alert. A unique index ensures that at most one open alert of a project has a fingerprint."""
+    """An alert: one episode of a problem, whose identity is the fingerprint.
+
+    A unique index ensures that at most one open alert of a project has a fingerprint. The episodes of an identity are
+    the alerts of the project with its fingerprint, in the order of their ids.
+    """
 
     __tablename__ = "alerts"
     __table_args__ = (
@@ -120,6 +168,15 @@ class Alert(Timestamps, Model):
         index_where_present("ix_alerts_issue_id", "issue_id"),
         index_where_present("ix_alerts_environment_id_started_at", "environment_id", "started_at", "id"),
         index_where_present("ix_alerts_assignee_id", "assignee_id", "id"),
+        index_where_present("ix_alerts_integration_id", "integration_id", "id"),
+        Index(
+            "ix_alerts_fingerprint",
+            "project_id",
+            "fingerprint",
+            "id",
+            sqlite_where=text("fingerprint IS NOT NULL"),
+            postgresql_where=text("fingerprint IS NOT NULL"),
+        ),
     )
 
     project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
@@ -144,6 +201,8 @@ class Alert(Timestamps, Model):
     issue: Mapped[Issue | None] = relationship()
     assignee_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
     assignee: Mapped[User | None] = relationship()
+    integration_id: Mapped[int | None] = mapped_column(ForeignKey("alert_integrations.id", ondelete="SET NULL"))
+    integration: Mapped[AlertIntegration | None] = relationship()
 
 
 # the expression of the indexes, for orders

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0030"
-down_revision = "0028"
+revision = "0002"
+down_revision = "0001"
 branch_labels = None
 depends_on = None
 
 KEY = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-PRESENT = {
+PRESENT: dict[str, Any] = {
     name: {f"{dialect}_where": sa.text(f"{name} IS NOT NULL") for dialect in ("sqlite", "postgresql")}
     for name in ("fingerprint", "integration_id")
 }
 INDEXES_OF_EXPRESSIONS = ("ix_alerts_listed", "ix_alerts_listed_open", "ix_alerts_status")
+COPY: dict[str, Any] = {"reflect_kwargs": {"resolve_fks": False}, "table_kwargs": {"sqlite_autoincrement": True}}
 NEW_COLUMNS = ("preset", "severity_mapping", "resolved_values", "time_zone")
 
 
@@ -29,7 +32,7 @@ def upgrade() -> None:
     if is_sqlite:  # the table is copied, which does not work with indexes of expressions
         for name in INDEXES_OF_EXPRESSIONS:
             op.drop_index(name, "alerts")
-    with op.batch_alter_table("alerts") as batch:
+    with op.batch_alter_table("alerts", **COPY) as batch:
         batch.add_column(sa.Column("integration_id", KEY, nullable=True))
         batch.create_foreign_key(
             "fk_alerts_integration_id", "alert_integrations", ["integration_id"], ["id"], ondelete="SET NULL"
@@ -75,7 +78,7 @@ def downgrade() -> None:
     if op.get_bind().dialect.name == "sqlite":
         for name in INDEXES_OF_EXPRESSIONS:
             op.drop_index(name, "alerts")
-    with op.batch_alter_table("alerts") as batch:
+    with op.batch_alter_table("alerts", **COPY) as batch:
         batch.drop_constraint("fk_alerts_integration_id", type_="foreignkey")
         batch.drop_column("integration_id")
     if op.get_bind().dialect.name == "sqlite":

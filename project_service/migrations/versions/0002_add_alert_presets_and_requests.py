@@ -39,9 +39,7 @@ def upgrade() -> None:
         )
     if is_sqlite:
         _create_indexes_of_expressions()
-    op.create_index(
-        "ix_alerts_fingerprint", "alerts", ["project_id", "fingerprint", "id"], **PRESENT["fingerprint"]
-    )
+    op.create_index("ix_alerts_fingerprint", "alerts", ["project_id", "fingerprint", "id"], **PRESENT["fingerprint"])
     op.create_index("ix_alerts_integration_id", "alerts", ["integration_id", "id"], **PRESENT["integration_id"])
     op.create_table(
         "alert_requests",

@@ -73,14 +73,93 @@ _MONTHS = {
 }
 MONTHS = {word: name for name, words in _MONTHS.items() for word in words.split()}
 DAYS = frozenset(
-    "monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thur thurs fri sat sun "
-    "montag dienstag mittwoch donnerstag freitag samstag sonnabend sonntag mo di mi do fr sa so "
-    "lundi mardi mercredi jeudi vendredi samedi dimanche lun mar mer jeu ven sam dim "
-    "maandag dinsdag woensdag donderdag vrijdag zaterdag zondag ma wo vr za zo "
-    "lunes martes miercoles jueves viernes sabado domingo mie jue vie sab dom "
-    "lunedi martedi mercoledi giovedi venerdi sabato domenica gio".split()
+    [
+        "monday",
+        "tuesday",
+        "wednesday",
+        "thursday",
+        "friday",
+        "saturday",
+        "sunday",
+        "mon",
+        "tue",
+        "tues",
+        "wed",
+        "thu",
+        "thur",
+        "thurs",
+        "fri",
+        "sat",
+        "sun",
+        "montag",
+        "dienstag",
+        "mittwoch",
+        "donnerstag",
+        "freitag",
+        "samstag",
+        "sonnabend",
+        "sonntag",
+        "mo",
+        "di",
+        "mi",
+        "do",
+        "fr",
+        "sa",
+        "so",
+        "lundi",
+        "mardi",
+        "mercredi",
+        "jeudi",
+        "vendredi",
+        "samedi",
+        "dimanche",
+        "lun",
+        "mar",
+        "mer",
+        "jeu",
+        "ven",
+        "sam",
+        "dim",
+        "maandag",
+        "dinsdag",
+        "woensdag",
+        "donderdag",
+        "vrijdag",
+        "zaterdag",
+        "zondag",
+        "ma",
+        "wo",
+        "vr",
+        "za",
+        "zo",
+        "lunes",
+        "martes",
+        "miercoles",
+        "jueves",
+        "viernes",
+        "sabado",
+        "domingo",
+        "mie",
+        "jue",
+        "vie",
+        "sab",
+        "dom",
+        "lunedi",
+        "martedi",
+        "mercoledi",
+        "giovedi",
+        "venerdi",
+        "sabato",
+        "domenica",
+        "gio",
+    ]
 )
-FILLERS = frozenset("uhr um de del den der le el il las los om op alle ore at kl a".split())
+FILLERS = frozenset(
+    (
+        "uhr",
+        *["um", "de", "del", "den", "der", "le", "el", "il", "las", "los", "om", "op", "alle", "ore", "at", "kl", "a"],
+    )
+)
 _WORD = re.compile(r"[^\W\d_]+\.?,?")
 _DAY_BEFORE_MONTH = re.compile(r"(\b\d{1,2})\.(?=\s+[^\W\d_])")
 _LEADING_AM = re.compile(r"\Aam\s+(?=\d)", re.IGNORECASE)

@@ -1,7 +1,7 @@
 """Words in timestamps: names of months and days in six languages, and of time zones.
 
-``normalized`` rewrites a timestamp so that the general parser reads it: names of months in English, no names of days, and
-one notation of the zone.
+``normalized`` rewrites a timestamp so that the general parser reads it: names of months in English, no names of days,
+and one notation of the zone.
 """
 
 from __future__ import annotations
@@ -72,94 +72,14 @@ _MONTHS = {
     "Dec": "dezember dez decembre dec december diciembre dic dicembre",
 }
 MONTHS = {word: name for name, words in _MONTHS.items() for word in words.split()}
-DAYS = frozenset(
-    [
-        "monday",
-        "tuesday",
-        "wednesday",
-        "thursday",
-        "friday",
-        "saturday",
-        "sunday",
-        "mon",
-        "tue",
-        "tues",
-        "wed",
-        "thu",
-        "thur",
-        "thurs",
-        "fri",
-        "sat",
-        "sun",
-        "montag",
-        "dienstag",
-        "mittwoch",
-        "donnerstag",
-        "freitag",
-        "samstag",
-        "sonnabend",
-        "sonntag",
-        "mo",
-        "di",
-        "mi",
-        "do",
-        "fr",
-        "sa",
-        "so",
-        "lundi",
-        "mardi",
-        "mercredi",
-        "jeudi",
-        "vendredi",
-        "samedi",
-        "dimanche",
-        "lun",
-        "mar",
-        "mer",
-        "jeu",
-        "ven",
-        "sam",
-        "dim",
-        "maandag",
-        "dinsdag",
-        "woensdag",
-        "donderdag",
-        "vrijdag",
-        "zaterdag",
-        "zondag",
-        "ma",
-        "wo",
-        "vr",
-        "za",
-        "zo",
-        "lunes",
-        "martes",
-        "miercoles",
-        "jueves",
-        "viernes",
-        "sabado",
-        "domingo",
-        "mie",
-        "jue",
-        "vie",
-        "sab",
-        "dom",
-        "lunedi",
-        "martedi",
-        "mercoledi",
-        "giovedi",
-        "venerdi",
-        "sabato",
-        "domenica",
-        "gio",
-    ]
-)
-FILLERS = frozenset(
-    (
-        "uhr",
-        *["um", "de", "del", "den", "der", "le", "el", "il", "las", "los", "om", "op", "alle", "ore", "at", "kl", "a"],
-    )
-)
+_DAYS = """monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thur thurs fri sat sun
+montag dienstag mittwoch donnerstag freitag samstag sonnabend sonntag mo di mi do fr sa so
+lundi mardi mercredi jeudi vendredi samedi dimanche lun mar mer jeu ven sam dim
+maandag dinsdag woensdag donderdag vrijdag zaterdag zondag ma wo vr za zo
+lunes martes miercoles jueves viernes sabado domingo mie jue vie sab dom
+lunedi martedi mercoledi giovedi venerdi sabato domenica gio"""
+_FILLERS = "uhr um de del den der le el il las los om op alle ore at kl a"
+DAYS, FILLERS = frozenset(_DAYS.split()), frozenset(_FILLERS.split())
 _WORD = re.compile(r"[^\W\d_]+\.?,?")
 _DAY_BEFORE_MONTH = re.compile(r"(\b\d{1,2})\.(?=\s+[^\W\d_])")
 _LEADING_AM = re.compile(r"\Aam\s+(?=\d)", re.IGNORECASE)

@@ -37,11 +37,12 @@ from project_service.areas.audit import pages as audit_pages
 from project_service.areas.audit import routes as audit
 from project_service.areas.environments import pages as environments_pages
 from project_service.areas.environments import routes as environments
-from project_service.areas.error_tracking import error_pages, error_routes
-from project_service.areas.error_tracking import jobs as error_tracking_jobs
-from project_service.areas.error_tracking import pages as error_tracking_pages
-from project_service.areas.error_tracking import routes as error_tracking
-from project_service.areas.error_tracking.collector import collector
+from project_service.areas.error_tracking.collection.collector import collector
+from project_service.areas.error_tracking.errors import jobs as error_tracking_jobs
+from project_service.areas.error_tracking.errors import pages as error_pages
+from project_service.areas.error_tracking.errors import routes as error_routes
+from project_service.areas.error_tracking.settings import pages as error_tracking_pages
+from project_service.areas.error_tracking.settings import routes as error_tracking
 from project_service.areas.groups import pages as groups_pages
 from project_service.areas.groups import routes as groups
 from project_service.areas.groups import settings_pages as groups_settings

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from project_service.areas.error_tracking.models import ErrorTrackingSetting
+from project_service.areas.error_tracking.settings.models import ErrorTrackingSetting
 from project_service.areas.variables.models import FILE, Variable
 from project_service.domain.memberships import Membership
 from project_service.domain.namespaces import Group

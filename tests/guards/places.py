@@ -10,8 +10,8 @@ from flask import Flask
 from sqlalchemy import func, select
 
 from project_service.areas.alerts.models import AlertIntegration
-from project_service.areas.error_tracking.error_models import TrackedError
-from project_service.areas.error_tracking.models import ClientKey
+from project_service.areas.error_tracking.errors.models import TrackedError
+from project_service.areas.error_tracking.settings.models import ClientKey
 from project_service.areas.variables.models import GroupVariable, InstanceVariable, Variable
 from project_service.areas.vulnerabilities.models import Finding, Pipeline
 from project_service.domain.memberships import Membership

@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import insert, select
 
 from project_service.areas.alerts.models import Alert, AlertIntegration
-from project_service.areas.error_tracking.error_models import (
+from project_service.areas.error_tracking.errors.models import (
     HOUR_SECONDS,
     TrackedError,
     TrackedErrorCount,

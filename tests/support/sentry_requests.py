@@ -17,8 +17,8 @@ import pytest
 from flask import Flask
 from werkzeug.test import TestResponse
 
-from project_service.areas.error_tracking import client_keys
-from project_service.areas.error_tracking.models import ClientKey, ErrorTrackingSetting
+from project_service.areas.error_tracking.settings import client_keys
+from project_service.areas.error_tracking.settings.models import ClientKey, ErrorTrackingSetting
 from project_service.domain.projects import Project
 from project_service.kit import clock
 from project_service.kit.db.session import db, unit_of_work

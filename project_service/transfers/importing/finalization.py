@@ -10,8 +10,8 @@ from sqlalchemy import func, select, update
 
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
-from project_service.areas.error_tracking.models import ErrorTrackingSetting
-from project_service.areas.error_tracking.service import MAX_LENGTH
+from project_service.areas.error_tracking.settings.models import ErrorTrackingSetting
+from project_service.areas.error_tracking.settings.service import MAX_LENGTH
 from project_service.areas.projects.service import MAX_DESCRIPTION_LENGTH, apply
 from project_service.domain import instance_settings, path_registry, removal
 from project_service.domain.access_levels import Role, Visibility

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sqlalchemy import select
 
-from project_service.areas.error_tracking.models import ErrorTrackingSetting
+from project_service.areas.error_tracking.settings.models import ErrorTrackingSetting
 from project_service.transfers.archive import layout
 from project_service.transfers.exporting.context import ExportContext
 from project_service.transfers.exporting.templates import Line

@@ -1,0 +1,284 @@
+"""Parse an event of a Sentry SDK into what is stored (error collection reference, sections 9 to 13).
+
+A field of the wrong type is left out; no event that is a JSON object is refused.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from project_service.areas.error_tracking.collection import grouping, stack_traces
+from project_service.areas.error_tracking.collection.messages import message_of
+from project_service.areas.error_tracking.collection.scrubbing import (
+    FILTERED,
+    MAX_ENTRIES,
+    MAX_KEY_LENGTH,
+    Cleaner,
+    as_text,
+)
+from project_service.areas.error_tracking.collection.stack_traces import Entry
+from project_service.kit import bigint_json
+
+MAX_TAGS = 100
+MAX_BREADCRUMBS = 100
+MAX_ERROR_MESSAGE_LENGTH = 1024
+MAX_STORED_BYTES = 200_000
+CLOCK_TOLERANCE = dt.timedelta(seconds=60)
+MAX_AGE = dt.timedelta(days=30)
+AUTO_ADDRESS = "{{auto}}"
+LEVELS = ("fatal", "error", "warning", "info", "debug")
+LEVEL_NAMES = {
+    **{level: level for level in LEVELS},
+    "critical": "fatal",
+    "warn": "warning",
+    "log": "info",
+    "50": "fatal",
+    "40": "error",
+    "30": "warning",
+    "20": "info",
+    "10": "debug",
+}
+NAMES = ("platform", "logger", "server_name", "dist", "release", "transaction")
+USER_FIELDS = ("id", "username", "email", "ip_address", "name")
+USER_IDENTITY = ("id", "email", "username", "ip_address")
+REQUEST_FIELDS = ("url", "method", "query_string", "headers", "cookies", "data", "env")
+BREADCRUMB_NAMES = ("type", "category", "level")
+SUMMARY_NAMES = ("message", "title", "culprit", "level", "environment", *NAMES, "user", "tags")
+FRACTION = re.compile(r"\.([0-9]{1,6})[0-9]{0,12}")
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedEvent:
+    """An event as it is stored. ``digest`` decides its error; ``user`` is the kind and value of who was affected."""
+
+    digest: str
+    occurred_at: dt.datetime
+    received_at: dt.datetime
+    title: str
+    type: str | None
+    message: str | None
+    culprit: str
+    level: str
+    logger: str | None
+    platform: str | None
+    environment: str
+    release: str | None
+    user: tuple[str, str] | None
+    summary: dict[str, Any]
+    details: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """When and from where an event arrived; ``stores_address`` is a setting of the project."""
+
+    received_at: dt.datetime
+    sent_at: dt.datetime | None = None
+    address: str | None = None
+    stores_address: bool = False
+
+
+def parse_event(raw: dict[str, Any], arrival: Arrival, cleaner: Cleaner) -> ParsedEvent:
+    """Parse the JSON object of an event."""
+    exceptions = stack_traces.exceptions_of(raw.get("exception"), cleaner)
+    threads: list[Entry] = []
+    if not any(one["frames"] for one in exceptions):
+        threads = stack_traces.threads_of(raw.get("threads"), cleaner)
+    message = message_of(raw, cleaner)
+    event: dict[str, Any] = {name: cleaner.name(raw.get(name)) for name in NAMES}
+    event["environment"] = cleaner.name(raw.get("environment")) or "production"
+    event["level"] = level_of(raw.get("level"))
+    event["request"] = _request(raw.get("request"), cleaner)
+    event["user"], identity = _user(raw, arrival, cleaner)
+    event["tags"] = _tags(raw.get("tags"), cleaner)
+    event["message"] = message.text
+    event["title"] = grouping.title_of(exceptions, message.text)
+    event["culprit"] = grouping.culprit_of(event, exceptions, threads)
+    main = grouping.main_exception(exceptions)
+    value = (main["value"] if main is not None else None) or ""
+    is_typed = main is not None and grouping.is_typed(main)
+    fingerprint = _fingerprint(raw.get("fingerprint"), cleaner)
+    details = {
+        "exceptions": exceptions + threads,
+        "breadcrumbs": _breadcrumbs(raw.get("breadcrumbs"), cleaner),
+        "request": event["request"],
+        **{name: _object(raw.get(name), cleaner) for name in ("contexts", "extra", "sdk")},
+        "modules": _modules(raw.get("modules"), cleaner),
+        "fingerprint": fingerprint,
+        "truncated": False,
+    }
+    summary = {name: event[name] for name in SUMMARY_NAMES}
+    shown = (value if is_typed else message.text or value) or None
+    return ParsedEvent(
+        digest=grouping.digest_of(fingerprint, exceptions, message.template or value),
+        occurred_at=_occurred_at(raw.get("timestamp"), arrival),
+        received_at=arrival.received_at,
+        title=event["title"],
+        type=main["type"] if main is not None and is_typed else None,
+        message=shown and shown[:MAX_ERROR_MESSAGE_LENGTH],
+        culprit=event["culprit"],
+        level=event["level"],
+        logger=event["logger"],
+        platform=event["platform"],
+        environment=event["environment"],
+        release=event["release"],
+        user=identity,
+        summary=summary,
+        details=_bounded(details, MAX_STORED_BYTES - len(bigint_json.dumps(summary))),
+    )
+
+
+def level_of(raw: Any) -> str:
+    """Return one of the five levels; numbers are those of Python's logging."""
+    return LEVEL_NAMES.get((as_text(raw) or "")[:20].lower(), "error")
+
+
+def read_time(raw: Any) -> dt.datetime | None:
+    """Parse an RFC 3339 text (UTC without a zone) or seconds since 1970; ``None`` for everything else."""
+    try:
+        if isinstance(raw, str):
+            # the standard library takes at most six digits of a fraction
+            found = dt.datetime.fromisoformat(FRACTION.sub(r".\1", raw.strip()[:64].upper()))
+            return (found if found.tzinfo else found.replace(tzinfo=dt.UTC)).astimezone(dt.UTC)
+        if isinstance(raw, int | float) and not isinstance(raw, bool) and math.isfinite(raw):
+            return dt.datetime.fromtimestamp(raw, dt.UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return None
+
+
+def _occurred_at(raw: Any, arrival: Arrival) -> dt.datetime:
+    received = arrival.received_at
+    occurred = read_time(raw) or received
+    try:
+        if arrival.sent_at is not None and abs(received - arrival.sent_at) > CLOCK_TOLERANCE:
+            occurred += received - arrival.sent_at
+    except OverflowError:
+        return received
+    return occurred if received - MAX_AGE <= occurred <= received + CLOCK_TOLERANCE else received
+
+
+def _user(raw: dict[str, Any], arrival: Arrival, cleaner: Cleaner) -> tuple[dict[str, str] | None, Any]:
+    """Return the user as stored, and kind and value of who is counted."""
+    found = raw["user"] if isinstance(raw.get("user"), dict) else {}
+    user = {name: text for name in USER_FIELDS if (text := cleaner.optional_text(found.get(name)))}
+    sdk = raw["sdk"] if isinstance(raw.get("sdk"), dict) else {}
+    settings = sdk["settings"] if isinstance(sdk.get("settings"), dict) else {}
+    is_auto = user.get("ip_address") == AUTO_ADDRESS
+    if is_auto:
+        del user["ip_address"]
+    identity = next(((kind, user[kind]) for kind in USER_IDENTITY if kind in user), None)
+    if arrival.address and (is_auto or (settings.get("infer_ip") == "auto" and "ip_address" not in user)):
+        identity = identity or ("ip_address", arrival.address)
+        if arrival.stores_address:
+            user["ip_address"] = arrival.address
+    return user or None, identity
+
+
+def _tags(raw: Any, cleaner: Cleaner) -> list[dict[str, str]]:
+    pairs = list(raw.items()) if isinstance(raw, dict) else raw if isinstance(raw, list) else []
+    tags: list[dict[str, str]] = []
+    for pair in pairs[:MAX_TAGS]:
+        if not isinstance(pair, list | tuple) or len(pair) != 2:
+            continue
+        key, value = as_text(pair[0]), as_text(pair[1])
+        if key and value is not None:
+            shown = FILTERED if cleaner.is_secret(key) else cleaner.text(value, MAX_KEY_LENGTH)
+            tags.append({"key": cleaner.text(key, MAX_KEY_LENGTH), "value": shown})
+    return tags
+
+
+def _request(raw: Any, cleaner: Cleaner) -> dict[str, Any] | None:
+    if not isinstance(raw, dict):
+        return None
+    found: dict[str, Any] = cleaner.data({name: raw[name] for name in REQUEST_FIELDS if raw.get(name) is not None})
+    return found or None
+
+
+def _breadcrumbs(raw: Any, cleaner: Cleaner) -> list[dict[str, Any]]:
+    values = raw.get("values") if isinstance(raw, dict) else raw
+    found = [one for one in values if isinstance(one, dict)] if isinstance(values, list) else []
+    crumbs = []
+    for one in found[-MAX_BREADCRUMBS:]:
+        moment = read_time(one.get("timestamp"))
+        crumb: dict[str, Any] = {"timestamp": moment.isoformat().replace("+00:00", "Z") if moment else None}
+        crumb |= {name: cleaner.name(one.get(name)) for name in BREADCRUMB_NAMES}
+        crumb["message"] = cleaner.optional_text(one.get("message"))
+        crumb["data"] = cleaner.data(one["data"]) if isinstance(one.get("data"), dict) else None
+        crumbs.append(crumb)
+    return crumbs
+
+
+def _object(raw: Any, cleaner: Cleaner) -> dict[str, Any]:
+    return cleaner.data(raw) if isinstance(raw, dict) else {}
+
+
+def _modules(raw: Any, cleaner: Cleaner) -> dict[str, str]:
+    """Return packages and their versions; their names say nothing about secrets (``google-auth``)."""
+    pairs = list(raw.items())[:MAX_ENTRIES] if isinstance(raw, dict) else []
+    found = ((cleaner.text(name, MAX_KEY_LENGTH), cleaner.optional_text(version)) for name, version in pairs)
+    return {name: version for name, version in found if version is not None}
+
+
+def _fingerprint(raw: Any, cleaner: Cleaner) -> list[str]:
+    values = [raw] if isinstance(raw, str) else raw if isinstance(raw, list) else []
+    return [cleaner.text(text) for one in values[:MAX_ENTRIES] if (text := as_text(one)) is not None]
+
+
+def _bounded(details: dict[str, Any], max_bytes: int) -> dict[str, Any]:
+    """Leave out what is least needed, part by part, until the details are at most ``max_bytes`` long."""
+    size = len(bigint_json.dumps(details))
+    if size <= max_bytes:
+        return details
+    details["truncated"] = True
+    for shorten in SHORTENINGS:
+        shorten(details)
+        if len(bigint_json.dumps(details)) <= max_bytes:
+            break
+    return details
+
+
+def _drop_from_frames(*names: str) -> Any:
+    def shorten(details: dict[str, Any]) -> None:
+        for entry in details["exceptions"]:
+            for frame in entry["frames"]:
+                for name in names:
+                    frame.pop(name, None)
+
+    return shorten
+
+
+def _empty(name: str, value: Any) -> Any:
+    def shorten(details: dict[str, Any]) -> None:
+        details[name] = type(value)()
+
+    return shorten
+
+
+def _keep_exceptions(count: int, frames: int) -> Any:
+    def shorten(details: dict[str, Any]) -> None:
+        details["exceptions"] = details["exceptions"][-count:]
+        for entry in details["exceptions"]:
+            entry["frames"] = entry["frames"][-frames:]
+
+    return shorten
+
+
+SHORTENINGS = (
+    _drop_from_frames("vars"),
+    _empty("extra", {}),
+    _empty("contexts", {}),
+    _empty("breadcrumbs", []),
+    _drop_from_frames("pre_context", "context_line", "post_context"),
+    _empty("request", {}),
+    _empty("modules", {}),
+    _empty("sdk", {}),
+    _empty("fingerprint", []),
+    _keep_exceptions(5, 50),
+    _keep_exceptions(1, 10),
+    _empty("exceptions", []),
+)

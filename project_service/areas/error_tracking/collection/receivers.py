@@ -1,0 +1,75 @@
+"""Find the project and key that events are sent to, with all settings that apply to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Text, bindparam, select, type_coerce
+
+from project_service.areas.error_tracking.settings.models import ClientKey, ErrorTrackingSetting
+from project_service.domain.instance_settings import SETTINGS, value_of
+from project_service.domain.projects import Project
+from project_service.kit.db.base import Base
+from project_service.kit.db.session import db
+from project_service.kit.security.key_ring import keyring
+
+EVENT_LIMIT = "error_tracking_event_limit"
+RETENTION_DAYS = "error_tracking_retention_days"
+EVENTS_PER_ERROR = "error_tracking_events_per_error"
+ERRORS_PER_PROJECT = "error_tracking_errors_per_project"
+MAX_EVENT_BYTES = "error_tracking_max_event_size"
+LIMITS = (EVENT_LIMIT, EVENTS_PER_ERROR, ERRORS_PER_PROJECT, MAX_EVENT_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class EventReceiver:
+    """A project that takes events, and its limits: events a minute, stored events of an error, errors, bytes."""
+
+    project_id: int
+    stores_addresses: bool
+    hidden_keys: tuple[str, ...]
+    encrypted_digest_key: str | None
+    event_limit: int
+    events_per_error: int
+    errors_per_project: int
+    max_event_bytes: int
+
+    @property
+    def user_digest_key(self) -> str | None:
+        """The key of the digests of users; decrypted where it is needed, since most events name no user."""
+        return None if self.encrypted_digest_key is None else keyring().decrypt(self.encrypted_digest_key)
+
+
+def find_receiver(project_id: int, public_key: str) -> EventReceiver | None:
+    """Return the receiver of a project and one of its keys; ``None`` if anything is missing or switched off."""
+    row: Any = db.session.connection().execute(FIND, {"project": project_id, "key": public_key}).first()
+    if row is None:
+        return None
+    limits = [SETTINGS[name].default if value is None else value for name, value in zip(LIMITS, row[3:], strict=True)]
+    return EventReceiver(project_id, row.store_addresses, tuple(row.hidden_keys or ()), row.digest_key, *limits)
+
+
+# Core tables: the ORM takes twice the time, and every event asks this.
+KEYS, PROJECTS, TRACKING = (
+    Base.metadata.tables[model.__tablename__] for model in (ClientKey, Project, ErrorTrackingSetting)
+)
+FIND = (
+    select(
+        TRACKING.c.store_addresses,
+        TRACKING.c.hidden_keys,
+        type_coerce(TRACKING.c.user_digest_key, Text).label("digest_key"),
+        *(value_of(name).scalar_subquery() for name in LIMITS),
+    )
+    .select_from(KEYS)
+    .join(PROJECTS, PROJECTS.c.id == KEYS.c.project_id)
+    .join(TRACKING, TRACKING.c.project_id == KEYS.c.project_id)
+    .where(
+        KEYS.c.public_key == bindparam("key"),
+        KEYS.c.project_id == bindparam("project"),
+        KEYS.c.active.is_(True),
+        PROJECTS.c.deleting_since.is_(None),
+        TRACKING.c.enabled.is_(True),
+        TRACKING.c.integrated.is_(True),
+    )
+)

@@ -1,0 +1,101 @@
+"""Exceptions, stack traces and threads of an event (error collection reference, section 9)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from project_service.areas.error_tracking.collection.scrubbing import MAX_ENTRIES, Cleaner
+
+MAX_EXCEPTIONS = 50
+MAX_FRAMES = 250
+MAX_LINE_NUMBER = 2**31
+
+Frame = dict[str, Any]
+Entry = dict[str, Any]
+"""An exception, or the stack of a thread, with its frames, oldest first."""
+
+
+def exceptions_of(raw: Any, cleaner: Cleaner) -> list[Entry]:
+    """Return the exceptions of an event, oldest first: the newest 50."""
+    return [
+        {
+            "type": cleaner.name(one.get("type")),
+            "value": cleaner.optional_text(one.get("value")),
+            "module": cleaner.name(one.get("module")),
+            "mechanism": cleaner.data(one["mechanism"]) if isinstance(one.get("mechanism"), dict) else None,
+            "frames": frames_of(one.get("stacktrace"), cleaner),
+        }
+        for one in _values(raw)[-MAX_EXCEPTIONS:]
+    ]
+
+
+def threads_of(raw: Any, cleaner: Cleaner) -> list[Entry]:
+    """Return the stacks of threads; the last is the one that crashed, else the current one, else the first."""
+    threads = [one for one in _values(raw)[:MAX_EXCEPTIONS] if _raw_frames(one.get("stacktrace"))]
+    if not threads:
+        return []
+    chosen = next((one for mark in ("crashed", "current") for one in threads if one.get(mark) is True), threads[0])
+    ordered = [one for one in threads if one is not chosen] + [chosen]
+    return [
+        {
+            "type": None,
+            "value": None,
+            "module": None,
+            "mechanism": None,
+            "frames": frames_of(one.get("stacktrace"), cleaner),
+        }
+        for one in ordered
+    ]
+
+
+def frames_of(raw: Any, cleaner: Cleaner) -> list[Frame]:
+    """Return the frames of a stack trace, oldest first; of more than 250 the first and the last 125."""
+    found = _raw_frames(raw)
+    if len(found) > MAX_FRAMES:
+        found = found[: MAX_FRAMES // 2] + found[-MAX_FRAMES // 2 :]
+    return [_frame(one, cleaner) for one in found]
+
+
+def _raw_frames(raw: Any) -> list[dict[str, Any]]:
+    frames = raw.get("frames") if isinstance(raw, dict) else None
+    if not isinstance(frames, list):
+        return []
+    if len(frames) > MAX_FRAMES:
+        frames = frames[: MAX_FRAMES // 2] + frames[-MAX_FRAMES // 2 :]
+    return [one for one in frames if isinstance(one, dict)]
+
+
+def _frame(raw: dict[str, Any], cleaner: Cleaner) -> Frame:
+    names = ("filename", "abs_path", "module", "function")
+    frame: Frame = {name: cleaner.optional_text(raw.get(name), 1024) for name in names}
+    frame |= {name: _number(raw.get(name)) for name in ("lineno", "colno")}
+    frame["in_app"] = raw["in_app"] if isinstance(raw.get("in_app"), bool) else None
+    frame |= {name: _lines(raw.get(name), cleaner) for name in ("pre_context", "post_context")}
+    line = raw.get("context_line")
+    frame["context_line"] = _line(line, cleaner) if isinstance(line, str) else None
+    if isinstance(raw.get("vars"), dict):
+        frame["vars"] = cleaner.data(raw["vars"])
+    if platform := cleaner.name(raw.get("platform")):
+        frame["platform"] = platform
+    return frame
+
+
+def _values(raw: Any) -> list[dict[str, Any]]:
+    """Return what is sent as ``{"values": […]}``, as a list, or alone."""
+    if isinstance(raw, dict):
+        raw = raw["values"] if isinstance(raw.get("values"), list) else [raw]
+    return [one for one in raw if isinstance(one, dict)] if isinstance(raw, list) else []
+
+
+def _lines(raw: Any, cleaner: Cleaner) -> list[str]:
+    found = raw[:MAX_ENTRIES] if isinstance(raw, list) else []
+    return [_line(one, cleaner) for one in found if isinstance(one, str)]
+
+
+def _line(text: str, cleaner: Cleaner) -> str:
+    return cleaner.text(text.rstrip("\r\n"))
+
+
+def _number(value: Any) -> int | None:
+    is_number = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MAX_LINE_NUMBER
+    return value if is_number else None

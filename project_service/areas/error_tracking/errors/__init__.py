@@ -1,0 +1,1 @@
+"""Errors and their events as users see and change them."""

@@ -1,0 +1,13 @@
+"""Forms of the pages of errors."""
+
+from __future__ import annotations
+
+from wtforms import StringField
+
+from project_service.kit.http.forms import Form
+
+
+class ErrorIssueForm(Form):
+    """Link an existing issue to an error."""
+
+    issue_iid = StringField("Issue number", render_kw={"inputmode": "numeric", "autocomplete": "off"})

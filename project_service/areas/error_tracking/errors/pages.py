@@ -1,0 +1,265 @@
+"""Pages of the list of errors and of one error (error collection reference, section 18)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from flask import redirect, render_template, request
+from sqlalchemy import select
+
+from project_service.access import navigation, panels
+from project_service.access.abilities import Ability, allowed
+from project_service.access.identity import caller, current_user
+from project_service.access.pages import PageBlueprint
+from project_service.areas.error_tracking.collection.event_parsing import LEVELS
+from project_service.areas.error_tracking.errors import backends, event_views, issues, service
+from project_service.areas.error_tracking.errors import queries as error_queries
+from project_service.areas.error_tracking.errors.forms import ErrorIssueForm
+from project_service.areas.error_tracking.errors.models import ErrorStatus, TrackedError
+from project_service.areas.error_tracking.errors.schemas import STATUSES
+from project_service.areas.error_tracking.errors.views import LAST_DAY, PERIODS
+from project_service.areas.error_tracking.sentry.client import SentryFailed
+from project_service.areas.error_tracking.settings import client_keys, queries
+from project_service.areas.error_tracking.settings.models import ErrorTrackingSetting, SentryIssueLink
+from project_service.domain.projects import Project
+from project_service.domain.tracker.issues import Issue
+from project_service.kit.charts import sparkline
+from project_service.kit.db.session import db
+from project_service.kit.http.errors import Invalid, NotFound
+from project_service.kit.http.fields import whole_number
+from project_service.kit.http.forms import Form, confirmation
+
+pages = PageBlueprint("error_pages", __name__)
+navigation.add(navigation.NavigationEntry("Error tracking", "/-/error_tracking", 45, Ability.READ_ERRORS))
+
+BASE_PATH = "/<path:project>/-/error_tracking"
+ONE = f"{BASE_PATH}/<error_id>"
+SORTS = {"last_seen": "Last seen", "first_seen": "First seen", "frequency": "Frequency"}
+ALL = "all"
+STATUS_TITLES = {"unresolved": "Unresolved", "resolved": "Resolved", "ignored": "Ignored", ALL: "All"}
+
+
+def fill_issue(issue: Issue) -> dict[str, Any]:
+    """The error of an issue on its page, for users who may see it."""
+    if not allowed(caller(), Ability.READ_ERRORS, issue.project):
+        return {"error": None, "link": None}
+    errors = error_queries.errors_of(issue.project).where(TrackedError.issue_id == issue.id)
+    link = select(SentryIssueLink).where(SentryIssueLink.issue_id == issue.id)
+    return {"error": db.session.scalar(errors), "link": db.session.scalar(link)}
+
+
+panels.add(panels.Panel("issue", 20, "error_tracking/of_issue.html", fill_issue))
+
+
+@pages.get(BASE_PATH)
+@pages.signed_in
+@pages.allow(Ability.READ_ERRORS)
+def list_errors(project: Project) -> Any:
+    """Show the errors of a project."""
+    setting = queries.setting_of(project)
+    if setting is None or not (setting.integrated or setting.enabled):
+        return render_template("error_tracking/off.html", project=project)
+    wanted = _wanted(setting)
+    backend = backends.backend_of(project)
+    page = backend.page(_filters(wanted), request.args.get("cursor" if not setting.integrated else "page", ""))
+    environments = backend.environments()
+    is_new = setting.integrated and not page.errors and not error_queries.has_errors(project)
+    return render_template(
+        "error_tracking/list.html",
+        project=project,
+        setting=setting,
+        page=page,
+        wanted=wanted,
+        is_new=is_new,
+        dsn=_dsn(project) if is_new else None,
+        statuses=STATUS_TITLES,
+        levels=_options(LEVELS),
+        sorts=SORTS,
+        periods=PERIODS if setting.integrated else {},
+        period=PERIODS.get(wanted["period"], LAST_DAY),
+        environments=None if environments is None else _options(environments),
+        sparkline=sparkline,
+        form=Form(),
+    )
+
+
+@pages.get(f"{ONE}/details")
+@pages.signed_in
+@pages.allow(Ability.READ_ERRORS)
+def show_error(project: Project, error_id: str) -> Any:
+    """Show one error with one of its events."""
+    return _page(project, error_id, ErrorIssueForm())
+
+
+@pages.post(f"{ONE}/status")
+@pages.signed_in
+@pages.allow(Ability.UPDATE_ERRORS)
+def change_error_status(project: Project, error_id: str) -> Any:
+    """Change the status of an error."""
+    wanted = request.form.get("status", "")
+
+    def change() -> None:
+        if wanted not in STATUSES:
+            raise Invalid(status="does not have a valid value")
+        backends.backend_of(project).change_status(current_user(), error_id, ErrorStatus.of(wanted))
+
+    return _acted(project, error_id, change)
+
+
+@pages.post(f"{ONE}/issue")
+@pages.signed_in
+@pages.allow(Ability.CREATE_ERROR_ISSUES)
+def create_error_issue(project: Project, error_id: str) -> Any:
+    """Create an issue about an error, or link the one whose number was given."""
+    form = ErrorIssueForm()
+    backend = backends.backend_of(project)
+    number = (form.issue_iid.data or "").strip().lstrip("#")
+
+    def create() -> Issue:
+        if "create" in request.form:
+            return backends.open_issue(current_user(), backend, error_id)
+        iid = whole_number(number)
+        if iid is None:
+            raise Invalid(issue_iid="is not a number")
+        backend.show(error_id)
+        try:
+            issue = issues.find_linkable_issue(project, iid)
+        except NotFound as error:
+            raise Invalid(issue_iid="is that of no issue of this project") from error
+        backend.link_issue(error_id, issue)
+        return issue
+
+    created: list[Issue] = []
+    try:
+        if not form.accepted(lambda: created.append(create())):
+            return _page(project, error_id, form), 422
+    except SentryFailed as error:
+        return _unavailable(project, error_id, error)
+    if "create" in request.form:
+        return redirect(f"/{project.full_path}/-/issues/{created[0].iid}")
+    return redirect(_address(project, error_id))
+
+
+@pages.post(f"{ONE}/unlink")
+@pages.signed_in
+@pages.allow(Ability.CREATE_ERROR_ISSUES)
+def delete_error_issue(project: Project, error_id: str) -> Any:
+    """Remove the link of an error to its issue."""
+    backend = backends.backend_of(project)
+
+    def unlink() -> None:
+        if backend.show(error_id).issue is not None:  # else another page has removed it
+            backend.unlink_issue(error_id)
+
+    return _acted(project, error_id, unlink)
+
+
+@pages.get(f"{ONE}/delete")
+@pages.signed_in
+@pages.allow(Ability.DELETE_ERRORS)
+def confirm_deletion(project: Project, error_id: str) -> Any:
+    """Ask before an error is removed."""
+    backends.integrated_only(project)
+    error = error_queries.find_error(project, error_id)
+    question = f"“{error.title}” is removed with all its events. If it occurs again, it is a new error."
+    return confirmation("Delete error?", question, "Delete error", _address(project, error_id), project=project)
+
+
+@pages.post(f"{ONE}/delete")
+@pages.signed_in
+@pages.allow(Ability.DELETE_ERRORS)
+def delete_error(project: Project, error_id: str) -> Any:
+    """Remove an error."""
+    backends.integrated_only(project)
+    service.delete_error(error_queries.find_error(project, error_id))
+    return redirect(f"/{project.full_path}/-/error_tracking")
+
+
+def _wanted(setting: ErrorTrackingSetting) -> dict[str, str]:
+    """Return the filters of the request as the form shows them; unknown values are the defaults."""
+    wanted = {name: request.args.get(name, "") for name in ("status", "environment", "level", "search_term", "sort")}
+    wanted["period"] = request.args.get("period", "") if setting.integrated else ""
+    if wanted["status"] not in STATUS_TITLES:
+        wanted["status"] = "unresolved"
+    if wanted["sort"] not in SORTS:
+        wanted["sort"] = "last_seen"
+    for name, known in (("level", LEVELS), ("period", PERIODS)):
+        if wanted[name] not in known:
+            wanted[name] = ""
+    return wanted
+
+
+def _filters(wanted: dict[str, str]) -> dict[str, Any]:
+    return {
+        "status": [] if wanted["status"] == ALL else [wanted["status"]],
+        "search": wanted["search_term"],
+        "environment": wanted["environment"],
+        "level": wanted["level"],
+        "order_by": "count" if wanted["sort"] == "frequency" else wanted["sort"],
+        "period": PERIODS.get(wanted["period"]),
+    }
+
+
+def _page(project: Project, error_id: str, form: ErrorIssueForm) -> str:
+    backend = backends.backend_of(project)
+    try:
+        details = backend.details(error_id, request.args.get("event", ""))
+    except SentryFailed as error:
+        return _unavailable(project, error_id, error)
+    period = PERIODS.get(request.args.get("period", ""), LAST_DAY)
+    return render_template(
+        "error_tracking/show.html",
+        project=project,
+        details=details,
+        error=details.error,
+        event=details.event,
+        period=period,
+        periods=PERIODS,
+        frequency=backend.frequency(details.error, period),
+        sparkline=sparkline,
+        frame_groups=event_views.frame_groups,
+        readable=_readable,
+        statuses=STATUS_TITLES,
+        form=form,
+    )
+
+
+def _unavailable(project: Project, error_id: str, error: SentryFailed) -> str:
+    """Return the page of an error that Sentry did not return or did not change."""
+    address = _address(project, error_id)
+    return render_template("error_tracking/unavailable.html", project=project, text=error.advice, address=address)
+
+
+def _acted(project: Project, error_id: str, act: Any) -> Any:
+    form = ErrorIssueForm()
+    back = request.form.get("back", "")
+    try:
+        if not form.accepted(act):
+            return _page(project, error_id, form), 422
+    except SentryFailed as error:
+        return _unavailable(project, error_id, error)
+    is_query = back.startswith("?") and back.isprintable()
+    return redirect(f"/{project.full_path}/-/error_tracking{back}" if is_query else _address(project, error_id))
+
+
+def _options(values: Sequence[str]) -> dict[str, str]:
+    return {value: value for value in values}
+
+
+def _address(project: Project, error_id: str) -> str:
+    return f"/{project.full_path}/-/error_tracking/{error_id}/details"
+
+
+def _dsn(project: Project) -> str | None:
+    """The address for SDKs, for users who may see it."""
+    if not allowed(caller(), Ability.ADMIN_OPERATIONS, project):
+        return None
+    key = client_keys.first_active_key(project)
+    return None if key is None else client_keys.dsn_of(key)
+
+
+def _readable(value: Any) -> str:
+    """Return a text as it is, and other values as indented JSON."""
+    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)

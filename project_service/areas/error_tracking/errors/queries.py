@@ -1,0 +1,217 @@
+"""Queries of the errors and events that this server stores."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, func, or_, select
+from sqlalchemy.orm import joinedload, undefer
+
+from project_service.areas.error_tracking.errors.models import (
+    ErrorStatus,
+    Facet,
+    TrackedError,
+    TrackedErrorCount,
+    TrackedErrorEvent,
+    TrackedErrorFacet,
+)
+from project_service.areas.error_tracking.errors.views import LAST_DAY, ErrorView, Frequency, Period
+from project_service.domain.projects import Project
+from project_service.kit.db.searching import folded
+from project_service.kit.db.session import NO_LAZY_LOADING, db
+from project_service.kit.http.errors import NotFound
+from project_service.kit.http.fields import whole_number
+
+MAX_ENVIRONMENTS = 50
+LATEST, OLDEST = "latest", "oldest"
+ORDERS = {"last_seen": TrackedError.last_seen, "first_seen": TrackedError.first_seen, "count": TrackedError.count}
+
+
+def errors_of(project: Project) -> Select[TrackedError]:
+    """The errors of a project, without an order."""
+    loaded = joinedload(TrackedError.issue), joinedload(TrackedError.project)
+    return select(TrackedError).where(TrackedError.project_id == project.id).options(*loaded, NO_LAZY_LOADING)
+
+
+def errors_matching(project: Project, **wanted: Any) -> Select[TrackedError]:
+    """Select the errors of a project, filtered and ordered; filters that are absent or ``None`` do not count.
+
+    ``status`` are names, ``search`` is a part of title, message or culprit, ``since`` a moment after which it was seen.
+    """
+    statement = errors_of(project).where(*_conditions(project, wanted))
+    column = ORDERS[wanted.get("order_by") or "last_seen"]
+    order = (column, TrackedError.id)
+    is_ascending = wanted.get("sort") == "asc"
+    return statement.order_by(*(one.asc() if is_ascending else one.desc() for one in order))
+
+
+def find_error(project: Project, error_id: str) -> TrackedError:
+    """One error of a project; raises ``NotFound``."""
+    number = whole_number(error_id)
+    found = None
+    if number is not None:
+        found = db.session.scalar(errors_of(project).where(TrackedError.id == number))
+    if found is None:
+        raise NotFound("Error")
+    return found
+
+
+def has_errors(project: Project) -> bool:
+    """Whether any error of the project is stored."""
+    some = select(TrackedError.id).where(TrackedError.project_id == project.id).limit(1)
+    return db.session.scalar(some) is not None
+
+
+def views_of(errors: Sequence[TrackedError], period: Period = LAST_DAY) -> list[ErrorView]:
+    """Return errors as they are shown, with their occurrences in a period."""
+    ids = [error.id for error in errors]
+    counted = counts_of(ids, period)
+    environments = _environments_of(ids)
+    return [
+        ErrorView(
+            id=str(error.id),
+            project=error.project,
+            title=error.title,
+            type=error.type,
+            message=error.message,
+            culprit=error.culprit,
+            level=error.level,
+            logger=error.logger,
+            platform=error.platform,
+            status=ErrorStatus(error.status).text,
+            count=error.count,
+            user_count=error.user_count,
+            first_seen=error.first_seen,
+            last_seen=error.last_seen,
+            frequency=period.frequency(counted.get(error.id, {})),
+            first_release=error.first_release,
+            last_release=error.last_release,
+            environments=environments.get(error.id, []),
+            resolved_at=error.resolved_at,
+            regressed_at=error.regressed_at,
+            issue=error.issue,
+            integrated=True,
+        )
+        for error in errors
+    ]
+
+
+def counts_of(error_ids: Collection[int], period: Period) -> dict[int, dict[int, int]]:
+    """Return the occurrences of errors in a period, by the beginning of each hour or day."""
+    count = TrackedErrorCount
+    rows = db.session.execute(
+        select(count.error_id, count.start, count.count).where(
+            count.error_id.in_(error_ids), count.seconds == period.seconds, count.start >= period.starts[0]
+        )
+    )
+    found: dict[int, dict[int, int]] = {}
+    for error_id, start, number in rows:
+        found.setdefault(error_id, {})[start] = number
+    return found
+
+
+def frequency_of(error_id: int, period: Period) -> Frequency:
+    """Return the occurrences of an error in a period."""
+    return period.frequency(counts_of([error_id], period).get(error_id, {}))
+
+
+def environments_in(project: Project) -> list[str]:
+    """Return the names of the environments in which errors of a project occurred, at most ``MAX_ENVIRONMENTS``."""
+    facet = TrackedErrorFacet
+    mine = (facet.project_id == project.id, facet.kind == int(Facet.ENVIRONMENT))
+    # each step jumps to the next name in the index: an error after the other would take as long as there are errors
+    first = select(func.min(facet.value).label("value"), func.coalesce(1, 0).label("number")).where(*mine)
+    names = first.cte("names", recursive=True)
+    following = select(func.min(facet.value)).where(*mine, facet.value > names.c.value).scalar_subquery()
+    names = names.union_all(
+        select(following, names.c.number + 1).where(names.c.value.is_not(None), names.c.number < MAX_ENVIRONMENTS)
+    )
+    return list(db.session.scalars(select(names.c.value).where(names.c.value.is_not(None))))
+
+
+def events_of(error: TrackedError) -> Select[TrackedErrorEvent]:
+    """The stored events of an error, newest first."""
+    event = TrackedErrorEvent
+    return select(event).where(event.error_id == error.id).order_by(event.occurred_at.desc(), event.id.desc())
+
+
+def find_event(error: TrackedError, event_id: str) -> TrackedErrorEvent:
+    """One stored event of an error with its details, by its id, ``latest`` or ``oldest``; raises ``NotFound``."""
+    event = TrackedErrorEvent
+    statement = events_of(error)
+    if event_id == OLDEST:
+        statement = select(event).where(event.error_id == error.id).order_by(event.occurred_at, event.id)
+    elif event_id != LATEST:
+        statement = statement.where(
+            event.project_id == error.project_id, event.event_id == event_id.replace("-", "").lower()
+        )
+    found = db.session.scalar(statement.options(undefer(event.details)).limit(1))
+    if found is None:
+        raise NotFound("Event")
+    return found
+
+
+def event_or_newest(error: TrackedError, event_id: str) -> TrackedErrorEvent | None:
+    """One stored event of an error; the newest if there is none with this id, ``None`` if none is stored."""
+    for wanted in (event_id, LATEST):
+        try:
+            return find_event(error, wanted)
+        except NotFound:
+            continue
+    return None
+
+
+def neighbours_of(event: TrackedErrorEvent) -> tuple[str | None, str | None]:
+    """Return the ids of the stored events of the same error before and after an event."""
+    one = TrackedErrorEvent
+    mine = select(one.event_id).where(one.error_id == event.error_id)
+    place = (one.occurred_at, one.id)
+    older = or_(one.occurred_at < event.occurred_at, (one.occurred_at == event.occurred_at) & (one.id < event.id))
+    newer = or_(one.occurred_at > event.occurred_at, (one.occurred_at == event.occurred_at) & (one.id > event.id))
+    return (
+        db.session.scalar(mine.where(older).order_by(*(column.desc() for column in place)).limit(1)),
+        db.session.scalar(mine.where(newer).order_by(*place).limit(1)),
+    )
+
+
+def _conditions(project: Project, wanted: dict[str, Any]) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
+    statuses = [int(ErrorStatus.of(name)) for name in wanted.get("status") or ()]
+    if len(statuses) == 1:  # written so that the index of the status and the order is used
+        conditions.append(TrackedError.status == statuses[0])
+    elif statuses:
+        conditions.append(TrackedError.status.in_(statuses))
+    if search := " ".join((wanted.get("search") or "").split()):
+        columns = (TrackedError.title, TrackedError.message, TrackedError.culprit)
+        conditions.append(or_(*(folded(column).contains(search.lower(), autoescape=True) for column in columns)))
+    if wanted.get("level"):
+        conditions.append(TrackedError.level == wanted["level"])
+    since: dt.datetime | None = wanted.get("since")
+    if since is not None:
+        conditions.append(TrackedError.last_seen >= since)
+    for name, kind in (("environment", Facet.ENVIRONMENT), ("release", Facet.RELEASE)):
+        if wanted.get(name):
+            conditions.append(TrackedError.id.in_(_ids_with(project, kind, wanted[name])))
+    return conditions
+
+
+def _ids_with(project: Project, kind: Facet, value: str) -> Select[int]:
+    facet = TrackedErrorFacet
+    return select(facet.error_id).where(facet.project_id == project.id, facet.kind == int(kind), facet.value == value)
+
+
+def _environments_of(error_ids: Collection[int]) -> dict[int, list[str]]:
+    facet = TrackedErrorFacet
+    rows = db.session.execute(
+        select(facet.error_id, facet.value)
+        .where(facet.error_id.in_(error_ids), facet.kind == int(Facet.ENVIRONMENT))
+        .order_by(facet.error_id, facet.value)
+    )
+    found: dict[int, list[str]] = {}
+    for error_id, name in rows:
+        names = found.setdefault(error_id, [])
+        if len(names) < MAX_ENVIRONMENTS:
+            names.append(name)
+    return found

@@ -1,0 +1,1 @@
+"""Errors that a server of Sentry stores."""

@@ -1,0 +1,1 @@
+"""Settings of error tracking and client keys."""

@@ -1,0 +1,71 @@
+"""Forms of error-tracking settings."""
+
+from __future__ import annotations
+
+from wtforms import (
+    BooleanField,
+    HiddenField,
+    IntegerField,
+    PasswordField,
+    RadioField,
+    SelectField,
+    StringField,
+    TextAreaField,
+)
+from wtforms.validators import Optional
+
+from project_service.areas.error_tracking.settings.service import MAX_RESOLVE_DAYS
+from project_service.kit.http.forms import Form
+
+INTEGRATED, SENTRY = "integrated", "sentry"
+
+
+class ErrorTrackingForm(Form):
+    """Edit the error-tracking settings of a project."""
+
+    enabled = BooleanField("Enable error tracking")
+    backend = RadioField(
+        "Where errors are stored",
+        choices={INTEGRATED: "This server", SENTRY: "A server of Sentry"},
+        validate_choice=False,
+    )
+    api_url = StringField(
+        "Tracker API URL",
+        description="https://HOST/api/0/projects/ORGANISATION/PROJECT; https://HOST is enough to list projects.",
+        render_kw={"inputmode": "url", "autocomplete": "off"},
+    )
+    token = PasswordField(
+        "Auth token",
+        description="Kept encrypted and never shown. Empty keeps the stored one; another URL needs it again.",
+        render_kw={"autocomplete": "new-password"},
+    )
+    sealed_token = HiddenField()
+    chosen = SelectField(
+        "Project in Sentry",
+        choices=(),
+        validate_choice=False,
+        description="Its address takes the place of the URL above.",
+    )
+    organization_name = StringField("Organisation")
+    project_name = StringField("Project name", description="Made from the URL when empty.")
+    store_addresses = BooleanField(
+        "Store IP addresses",
+        description="The address of who sent an event, where the SDK asks for it. Users are counted in any case.",
+    )
+    hidden_keys = TextAreaField(
+        "Further keys to hide",
+        description="One per line. Their values become [Filtered], like those of password or token.",
+        render_kw={"rows": 3},
+    )
+    resolve_after_days = IntegerField(
+        "Resolve after days without an event",
+        [Optional()],
+        description="0 never resolves by itself.",
+        render_kw={"min": 0, "max": MAX_RESOLVE_DAYS},
+    )
+
+
+class ErrorMailForm(Form):
+    """Switch one's mails about the errors of a project."""
+
+    wanted = BooleanField("Mail me about new errors and regressions")

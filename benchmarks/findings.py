@@ -26,9 +26,9 @@ from sqlalchemy import event, insert, select
 
 from benchmarks.cache import application_on, new_database
 from benchmarks.figures import Effort, Figure, Target, conclude, effort_of, parser
-from project_service.areas.vulnerabilities import ingestion, report_json
 from project_service.areas.vulnerabilities.fingerprints import fingerprint
-from project_service.areas.vulnerabilities.formats import splitting
+from project_service.areas.vulnerabilities.formats.documents import report_json, splitting
+from project_service.areas.vulnerabilities.ingestion import ingestion
 from project_service.areas.vulnerabilities.levels import CONFIDENCES, SEVERITIES
 from project_service.areas.vulnerabilities.models import DISMISSAL, Feedback, Finding
 from project_service.domain import path_registry

@@ -87,8 +87,8 @@ from project_service.areas.variables import effective_routes as effective_variab
 from project_service.areas.variables import inherited_routes as inherited_variables
 from project_service.areas.variables import pages as variables_pages
 from project_service.areas.variables import routes as variables
-from project_service.areas.vulnerabilities import pages as vulnerabilities_pages
-from project_service.areas.vulnerabilities import routes as vulnerabilities
+from project_service.areas.vulnerabilities.findings import pages as vulnerabilities_pages
+from project_service.areas.vulnerabilities.findings import routes as vulnerabilities
 from project_service.domain.namespaces import Group
 from project_service.domain.path_registry import find_by_path
 from project_service.domain.planning.signals import issue_closed

@@ -6,7 +6,7 @@ from typing import IO, Any
 
 import click
 
-from project_service.areas.vulnerabilities import ingestion
+from project_service.areas.vulnerabilities.ingestion import ingestion
 from project_service.areas.vulnerabilities.report_types import REPORT_TYPES
 from project_service.cli.parameters import seekable_stream
 from project_service.domain.projects import find_project

@@ -18,9 +18,11 @@ from unittest import mock
 
 import orjson
 
-from project_service.areas.vulnerabilities import deduplication, gathering, normalising, report_json, reports
-from project_service.areas.vulnerabilities.formats import detection, shapes, splitting, unpacking
-from project_service.areas.vulnerabilities.report_json import BrokenReport
+from project_service.areas.vulnerabilities.formats import detection, shapes
+from project_service.areas.vulnerabilities.formats.documents import report_json, splitting, unpacking
+from project_service.areas.vulnerabilities.formats.documents.report_json import BrokenReport
+from project_service.areas.vulnerabilities.formats.gitlab import normalising, reports
+from project_service.areas.vulnerabilities.ingestion import deduplication, gathering
 from project_service.areas.vulnerabilities.report_types import REPORT_TYPES
 from project_service.kit import clock
 from project_service.transfers.archive import extraction, json_stream, layout, legacy, reader, tar_reader

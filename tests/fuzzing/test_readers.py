@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from project_service.areas.vulnerabilities import report_json
+from project_service.areas.vulnerabilities.formats.documents import report_json
 from project_service.transfers.importing.mapping import parsing
 from tests.fuzzing.harnesses import HARNESSES, NO_REPORT, read_archive, read_report
 from tests.fuzzing.mutating import MUTATORS

@@ -11,7 +11,7 @@ import orjson
 from werkzeug.datastructures import FileStorage
 from werkzeug.test import encode_multipart
 
-from project_service.areas.vulnerabilities import ingestion
+from project_service.areas.vulnerabilities.ingestion import ingestion
 
 DATA = Path(os.environ.get("PROJECT_SERVICE_TEST_DATA") or Path(__file__).parents[3] / "shared" / "data")
 REPORTS = DATA / "security-reports"

@@ -8,6 +8,8 @@ from urllib.parse import unquote
 
 from project_service.areas.vulnerabilities.formats import cyclonedx_components, identifying, shapes
 from project_service.areas.vulnerabilities.formats.cyclonedx_components import FAILED, FORM, Components
+from project_service.areas.vulnerabilities.formats.documents.report_json import BrokenReport
+from project_service.areas.vulnerabilities.formats.documents.splitting import Entries
 from project_service.areas.vulnerabilities.formats.grading import severity_score, severity_word
 from project_service.areas.vulnerabilities.formats.packages import Package, dismissal, package_entry, package_of_purl
 from project_service.areas.vulnerabilities.formats.shapes import (
@@ -22,9 +24,7 @@ from project_service.areas.vulnerabilities.formats.shapes import (
     objs,
     text,
 )
-from project_service.areas.vulnerabilities.formats.splitting import Entries
 from project_service.areas.vulnerabilities.levels import FindingSeverity
-from project_service.areas.vulnerabilities.report_json import BrokenReport
 from project_service.areas.vulnerabilities.report_types import CONTAINER_SCANNING, DEPENDENCY_SCANNING
 
 VERSIONS = ("1.4", "1.5", "1.6")

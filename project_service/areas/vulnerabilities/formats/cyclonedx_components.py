@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from project_service.areas.vulnerabilities.formats import shapes
+from project_service.areas.vulnerabilities.formats.documents.report_json import BrokenReport
+from project_service.areas.vulnerabilities.formats.documents.splitting import Entries
 from project_service.areas.vulnerabilities.formats.identifying import fits_index
 from project_service.areas.vulnerabilities.formats.packages import Package, package_of_purl
 from project_service.areas.vulnerabilities.formats.shapes import Data, obj, objs, text, web
-from project_service.areas.vulnerabilities.formats.splitting import Entries
-from project_service.areas.vulnerabilities.report_json import BrokenReport
 
 FORM = "CycloneDX"
 FAILED = f"{FORM} report parsing failed"

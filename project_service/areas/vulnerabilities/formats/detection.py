@@ -15,9 +15,11 @@ from project_service.areas.vulnerabilities.formats import (
     osv_scanner,
     pip_audit,
     safety,
-    sarif,
     trivy,
 )
+from project_service.areas.vulnerabilities.formats.documents.report_json import BrokenReport
+from project_service.areas.vulnerabilities.formats.documents.splitting import Entries
+from project_service.areas.vulnerabilities.formats.sarif import sarif
 from project_service.areas.vulnerabilities.formats.shapes import (
     Data,
     Reading,
@@ -27,8 +29,6 @@ from project_service.areas.vulnerabilities.formats.shapes import (
     objs,
     text,
 )
-from project_service.areas.vulnerabilities.formats.splitting import Entries
-from project_service.areas.vulnerabilities.report_json import BrokenReport
 from project_service.areas.vulnerabilities.report_types import (
     CONTAINER_SCANNING,
     DAST,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from project_service.areas.vulnerabilities.formats import identifying, shapes
+from project_service.areas.vulnerabilities.formats.documents.splitting import Entries
 from project_service.areas.vulnerabilities.formats.grading import severity_word
 from project_service.areas.vulnerabilities.formats.packages import (
     Package,
@@ -27,7 +28,6 @@ from project_service.areas.vulnerabilities.formats.shapes import (
     text,
     texts,
 )
-from project_service.areas.vulnerabilities.formats.splitting import Entries
 from project_service.areas.vulnerabilities.levels import FindingSeverity
 from project_service.areas.vulnerabilities.report_types import CONTAINER_SCANNING, DEPENDENCY_SCANNING
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from project_service.areas.vulnerabilities.formats import identifying, shapes
+from project_service.areas.vulnerabilities.formats.documents.report_json import BrokenReport
 from project_service.areas.vulnerabilities.formats.grading import severity_word
 from project_service.areas.vulnerabilities.formats.packages import Package, package_entry, pointer_part
 from project_service.areas.vulnerabilities.formats.shapes import (
@@ -24,7 +25,6 @@ from project_service.areas.vulnerabilities.formats.shapes import (
     web,
 )
 from project_service.areas.vulnerabilities.levels import FindingSeverity
-from project_service.areas.vulnerabilities.report_json import BrokenReport
 from project_service.areas.vulnerabilities.report_types import DEPENDENCY_SCANNING
 
 FORM = "npm audit"

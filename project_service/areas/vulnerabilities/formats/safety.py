@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from project_service.areas.vulnerabilities.formats import identifying, shapes
+from project_service.areas.vulnerabilities.formats.documents.splitting import Entries
 from project_service.areas.vulnerabilities.formats.grading import severity_score
 from project_service.areas.vulnerabilities.formats.packages import Package, dismissal, package_entry, upgrade
 from project_service.areas.vulnerabilities.formats.shapes import (
@@ -20,7 +21,6 @@ from project_service.areas.vulnerabilities.formats.shapes import (
     text,
     texts,
 )
-from project_service.areas.vulnerabilities.formats.splitting import Entries
 from project_service.areas.vulnerabilities.levels import FindingSeverity
 from project_service.areas.vulnerabilities.report_types import DEPENDENCY_SCANNING
 

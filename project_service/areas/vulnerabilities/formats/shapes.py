@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from project_service.areas.vulnerabilities.formats.documents.report_json import BrokenReport
 from project_service.areas.vulnerabilities.levels import Confidence, FindingSeverity
-from project_service.areas.vulnerabilities.report_json import BrokenReport
 
 Data = dict[str, Any]
 Item = TypeVar("Item")

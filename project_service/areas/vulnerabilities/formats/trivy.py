@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from project_service.areas.vulnerabilities.formats import identifying, shapes
+from project_service.areas.vulnerabilities.formats.documents.splitting import Entries
 from project_service.areas.vulnerabilities.formats.grading import severity_word
 from project_service.areas.vulnerabilities.formats.packages import Package, package_entry, upgrade
 from project_service.areas.vulnerabilities.formats.paths import Paths
@@ -27,7 +28,6 @@ from project_service.areas.vulnerabilities.formats.shapes import (
     texts,
     web,
 )
-from project_service.areas.vulnerabilities.formats.splitting import Entries
 from project_service.areas.vulnerabilities.levels import Confidence, FindingSeverity
 from project_service.areas.vulnerabilities.report_types import (
     CONTAINER_SCANNING,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Select, or_, select, tuple_, union_all
 from sqlalchemy.orm import joinedload, selectinload
 
-from project_service.areas.vulnerabilities.dismissals import meanings_in
+from project_service.areas.vulnerabilities.findings.dismissals import meanings_in
 from project_service.areas.vulnerabilities.fingerprints import EMPTY
 from project_service.areas.vulnerabilities.levels import FindingSeverity
 from project_service.areas.vulnerabilities.models import (

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, and_, false, func, insert, literal, or_, select
 
+from project_service.areas.vulnerabilities.findings.queries import default_branch, find_pipeline
 from project_service.areas.vulnerabilities.models import Component, Finding, Pipeline, Remediation, SecurityReport
-from project_service.areas.vulnerabilities.queries import default_branch, find_pipeline
 from project_service.domain.projects import Project
 from project_service.kit.db.base import Base, table_of
 from project_service.kit.db.session import db

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+from project_service.areas.vulnerabilities.formats.documents.report_json import BrokenReport
+from project_service.areas.vulnerabilities.formats.documents.splitting import Entries
 from project_service.areas.vulnerabilities.formats.grading import (
     confidence_word,
     severity_of_either,
@@ -23,9 +25,7 @@ from project_service.areas.vulnerabilities.formats.shapes import (
     texts,
     web,
 )
-from project_service.areas.vulnerabilities.formats.splitting import Entries
 from project_service.areas.vulnerabilities.levels import Confidence, FindingSeverity
-from project_service.areas.vulnerabilities.report_json import BrokenReport
 
 LEVELS = {
     "error": FindingSeverity.HIGH,

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from project_service.areas.vulnerabilities.report_json import BrokenReport
+from project_service.areas.vulnerabilities.formats.documents.report_json import BrokenReport
 
 MAX_REPORT_BYTES = 512 << 20
 BLOCK_BYTES = 1 << 20

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from project_service.areas.vulnerabilities import deduplication
 from project_service.areas.vulnerabilities.fingerprints import finding_uuid, fingerprint
+from project_service.areas.vulnerabilities.formats.documents.report_json import Spool
 from project_service.areas.vulnerabilities.formats.identifying import indexed_package_of
 from project_service.areas.vulnerabilities.formats.shapes import (
     BROKEN,
@@ -20,9 +20,9 @@ from project_service.areas.vulnerabilities.formats.shapes import (
     ScannerSection,
     SkippedEntries,
 )
-from project_service.areas.vulnerabilities.report_json import Spool
+from project_service.areas.vulnerabilities.ingestion import deduplication
+from project_service.areas.vulnerabilities.ingestion.uploads import Data, Part, PartGroup
 from project_service.areas.vulnerabilities.severity_order import FindingRank
-from project_service.areas.vulnerabilities.uploads import Data, Part, PartGroup
 
 
 @dataclass(eq=False, slots=True)

@@ -11,15 +11,16 @@ from project_service.access.abilities import Ability, allowed, judge
 from project_service.access.api import json_response, no_content
 from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
-from project_service.areas.vulnerabilities import charts, dependencies, ingestion, queries, service, uploads
-from project_service.areas.vulnerabilities.formats.unpacking import MAX_REPORT_BYTES
-from project_service.areas.vulnerabilities.forms import DismissForm, UploadForm
+from project_service.areas.vulnerabilities.findings import charts, dependencies, queries, service
+from project_service.areas.vulnerabilities.findings.forms import DismissForm, UploadForm
+from project_service.areas.vulnerabilities.findings.schemas import FeedbackEnvelopeSchema, FeedbackSchema, blob_path
+from project_service.areas.vulnerabilities.formats.documents.report_json import BrokenReport
+from project_service.areas.vulnerabilities.formats.documents.unpacking import MAX_REPORT_BYTES
+from project_service.areas.vulnerabilities.ingestion import ingestion, uploads
 from project_service.areas.vulnerabilities.levels import Confidence, FindingSeverity
 from project_service.areas.vulnerabilities.locations import lines_of, where_of
 from project_service.areas.vulnerabilities.models import DISMISSAL_REASONS, ISSUE, Finding, Pipeline
-from project_service.areas.vulnerabilities.report_json import BrokenReport
 from project_service.areas.vulnerabilities.report_types import REPORT_TYPES
-from project_service.areas.vulnerabilities.schemas import FeedbackEnvelopeSchema, FeedbackSchema, blob_path
 from project_service.domain.projects import Project
 from project_service.kit.db.pagination import read_page
 from project_service.kit.http.errors import Forbidden, Invalid, NotFound, Unprocessable

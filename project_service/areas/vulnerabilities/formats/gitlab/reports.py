@@ -13,8 +13,7 @@ from typing import IO, Any
 
 import fastjsonschema
 
-from project_service.areas.vulnerabilities import zap
-from project_service.areas.vulnerabilities.report_json import (
+from project_service.areas.vulnerabilities.formats.documents.report_json import (
     REMEDIATIONS,
     SCAN,
     SITE,
@@ -24,6 +23,7 @@ from project_service.areas.vulnerabilities.report_json import (
     ReportDocument,
     open_document,
 )
+from project_service.areas.vulnerabilities.formats.gitlab import zap
 from project_service.areas.vulnerabilities.report_types import DAST, DEPENDENCY_SCANNING, SAST, SECRET_DETECTION
 
 # older analyzers of these types wrote a bare list of vulnerabilities

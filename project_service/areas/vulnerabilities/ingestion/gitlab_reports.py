@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from project_service.areas.vulnerabilities import deduplication, normalising
-from project_service.areas.vulnerabilities.deduplication import MatchKeys
 from project_service.areas.vulnerabilities.fingerprints import finding_uuid, fingerprint
+from project_service.areas.vulnerabilities.formats.gitlab import normalising
+from project_service.areas.vulnerabilities.formats.gitlab.reports import Report
 from project_service.areas.vulnerabilities.formats.identifying import indexed_package_of
 from project_service.areas.vulnerabilities.formats.shapes import obj
-from project_service.areas.vulnerabilities.reports import Report
-from project_service.areas.vulnerabilities.uploads import Data, Part, PartGroup, ReadReport
+from project_service.areas.vulnerabilities.ingestion import deduplication
+from project_service.areas.vulnerabilities.ingestion.deduplication import MatchKeys
+from project_service.areas.vulnerabilities.ingestion.uploads import Data, Part, PartGroup, ReadReport
 
 FAILURE = "failure"
 

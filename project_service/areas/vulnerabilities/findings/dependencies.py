@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy import Select, exists, func, select
 from sqlalchemy.orm import aliased
 
+from project_service.areas.vulnerabilities.findings.queries import default_branch
 from project_service.areas.vulnerabilities.models import Component, Finding, Pipeline, SecurityReport
-from project_service.areas.vulnerabilities.queries import default_branch
 from project_service.areas.vulnerabilities.report_types import CONTAINER_SCANNING, DEPENDENCY_SCANNING
 from project_service.domain.projects import Project
 from project_service.kit.db import large_texts

@@ -11,11 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from project_service.areas.vulnerabilities import deduplication, normalising, report_json, reports
 from project_service.areas.vulnerabilities.fingerprints import NAMESPACE, finding_uuid, fingerprint
+from project_service.areas.vulnerabilities.formats.documents import report_json
+from project_service.areas.vulnerabilities.formats.documents.report_json import BrokenReport
+from project_service.areas.vulnerabilities.formats.gitlab import normalising, reports
+from project_service.areas.vulnerabilities.ingestion import deduplication
 from project_service.areas.vulnerabilities.levels import Confidence, FindingSeverity
 from project_service.areas.vulnerabilities.locations import image_without_tag, place_of
-from project_service.areas.vulnerabilities.report_json import BrokenReport
 from project_service.areas.vulnerabilities.report_types import REPORT_TYPES
 from project_service.areas.vulnerabilities.severity_order import KINDS, FindingRank, numbers_of
 

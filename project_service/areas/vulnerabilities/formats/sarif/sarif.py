@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from project_service.areas.vulnerabilities.formats import shapes
-from project_service.areas.vulnerabilities.formats.sarif_results import Result
-from project_service.areas.vulnerabilities.formats.sarif_runs import FAILED, Run
+from project_service.areas.vulnerabilities.formats.documents.report_json import BrokenReport
+from project_service.areas.vulnerabilities.formats.sarif.results import Result
+from project_service.areas.vulnerabilities.formats.sarif.runs import FAILED, Run
 from project_service.areas.vulnerabilities.formats.shapes import (
     BrokenEntry,
     Data,
@@ -17,7 +18,6 @@ from project_service.areas.vulnerabilities.formats.shapes import (
     obj,
     text,
 )
-from project_service.areas.vulnerabilities.report_json import BrokenReport
 
 VERSION = "2.1.0"
 MAX_RUNS = 100

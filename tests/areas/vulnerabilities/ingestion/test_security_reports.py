@@ -9,7 +9,7 @@ import orjson
 import pytest
 from sqlalchemy.exc import IntegrityError
 
-from project_service.areas.vulnerabilities import report_json
+from project_service.areas.vulnerabilities.formats.documents import report_json
 from project_service.areas.vulnerabilities.models import Finding, Pipeline, SecurityReport, Tally
 from project_service.domain.projects import DISABLED
 from project_service.kit.db.session import db

@@ -15,11 +15,7 @@ from typing import IO, Any
 
 import orjson
 
-from project_service.areas.vulnerabilities.report_json import (
-    BYTE_ORDER_MARK,
-    MAX_DEPTH,
-    BrokenReport,
-)
+from project_service.areas.vulnerabilities.formats.documents.report_json import BYTE_ORDER_MARK, MAX_DEPTH, BrokenReport
 
 BLOCK_BYTES = 1 << 20
 MAX_PART_BYTES = 16 << 20

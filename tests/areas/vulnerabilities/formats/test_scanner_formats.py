@@ -12,13 +12,15 @@ from unittest import mock
 import orjson
 import pytest
 
-from project_service.areas.vulnerabilities.formats import detection, sarif_texts, shapes, splitting, unpacking
+from project_service.areas.vulnerabilities.formats import detection, shapes
+from project_service.areas.vulnerabilities.formats.documents import splitting, unpacking
+from project_service.areas.vulnerabilities.formats.documents.report_json import BrokenReport
+from project_service.areas.vulnerabilities.formats.documents.splitting import Document, Entries
 from project_service.areas.vulnerabilities.formats.identifying import advisory, key_of, owasp, weaknesses
 from project_service.areas.vulnerabilities.formats.packages import package_of_purl
 from project_service.areas.vulnerabilities.formats.paths import BrokenPath, Paths, roots_of_run
+from project_service.areas.vulnerabilities.formats.sarif import texts
 from project_service.areas.vulnerabilities.formats.shapes import Options, Reading, SkippedEntries
-from project_service.areas.vulnerabilities.formats.splitting import Document, Entries
-from project_service.areas.vulnerabilities.report_json import BrokenReport
 
 
 def read(document, **options):
@@ -655,7 +657,7 @@ def test_package_lines_are_parsed_in_linear_time():
 
 def test_location_links_are_parsed_in_linear_time():
     for message in ("[" * 50_000, "[a](" * 20_000, "[" + "\\a" * 50_000):
-        assert sarif_texts.without_links(message, {})[0]
+        assert texts.without_links(message, {})[0]
 
 
 def test_skipped_entries_are_counted_by_reason():

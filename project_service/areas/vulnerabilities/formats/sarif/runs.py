@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, TypeGuard
 
 from project_service.areas.vulnerabilities.formats import shapes
+from project_service.areas.vulnerabilities.formats.documents.report_json import BrokenReport
+from project_service.areas.vulnerabilities.formats.documents.splitting import Entries
 from project_service.areas.vulnerabilities.formats.paths import BrokenPath, Paths, roots_of_run
-from project_service.areas.vulnerabilities.formats.sarif_rules import SEMGREP, Rules
+from project_service.areas.vulnerabilities.formats.sarif.rules import SEMGREP, Rules
 from project_service.areas.vulnerabilities.formats.shapes import Data, Reading, Scanner, obj, objs, text
-from project_service.areas.vulnerabilities.formats.splitting import Entries
-from project_service.areas.vulnerabilities.report_json import BrokenReport
 from project_service.areas.vulnerabilities.report_types import (
     CONTAINER_SCANNING,
     DAST,

@@ -7,9 +7,10 @@ from typing import Any
 
 from sqlalchemy import select
 
-from project_service.areas.vulnerabilities import queries
-from project_service.areas.vulnerabilities.dismissals import apply_dismissal, lock_feedback, withdraw_dismissal
+from project_service.areas.vulnerabilities.findings import queries
+from project_service.areas.vulnerabilities.findings.dismissals import apply_dismissal, lock_feedback, withdraw_dismissal
 from project_service.areas.vulnerabilities.fingerprints import EMPTY
+from project_service.areas.vulnerabilities.formats.documents.report_json import storable
 from project_service.areas.vulnerabilities.locations import lines_of
 from project_service.areas.vulnerabilities.models import (
     DISMISSAL,
@@ -21,7 +22,6 @@ from project_service.areas.vulnerabilities.models import (
     Finding,
     Pipeline,
 )
-from project_service.areas.vulnerabilities.report_json import storable
 from project_service.areas.vulnerabilities.report_types import REPORT_TYPES
 from project_service.domain.planning import issues as planning
 from project_service.domain.planning.issues import LONGEST_TEXT, LONGEST_TITLE

@@ -5,16 +5,12 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
-from project_service.areas.vulnerabilities.formats import identifying, sarif_texts, shapes
+from project_service.areas.vulnerabilities.formats import identifying, shapes
 from project_service.areas.vulnerabilities.formats.grading import confidence_word, severity_word
 from project_service.areas.vulnerabilities.formats.paths import BrokenPath
-from project_service.areas.vulnerabilities.formats.sarif_rules import (
-    LEVELS,
-    Rule,
-    confidence_of_tags,
-    severities_of,
-)
-from project_service.areas.vulnerabilities.formats.sarif_runs import TYPES_OF_SCANNERS, Run
+from project_service.areas.vulnerabilities.formats.sarif import texts as sarif_texts
+from project_service.areas.vulnerabilities.formats.sarif.rules import LEVELS, Rule, confidence_of_tags, severities_of
+from project_service.areas.vulnerabilities.formats.sarif.runs import TYPES_OF_SCANNERS, Run
 from project_service.areas.vulnerabilities.formats.shapes import BrokenEntry, Data, ReportEntry, obj, objs, text, texts
 from project_service.areas.vulnerabilities.levels import Confidence, FindingSeverity
 from project_service.areas.vulnerabilities.report_types import (

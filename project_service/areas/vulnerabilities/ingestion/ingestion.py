@@ -17,8 +17,7 @@ from typing import IO, Any
 from flask import current_app
 from sqlalchemy import Table, case, delete, func, insert, select, update
 
-from project_service.areas.vulnerabilities import deduplication, gitlab_reports, reports
-from project_service.areas.vulnerabilities.dismissals import lock_feedback, reapply_dismissals
+from project_service.areas.vulnerabilities.findings.dismissals import lock_feedback, reapply_dismissals
 from project_service.areas.vulnerabilities.formats import paths
 from project_service.areas.vulnerabilities.formats.detection import (
     GITLAB,
@@ -27,10 +26,15 @@ from project_service.areas.vulnerabilities.formats.detection import (
     format_of,
     type_of_gitlab_report,
 )
+from project_service.areas.vulnerabilities.formats.documents.report_json import BrokenReport
+from project_service.areas.vulnerabilities.formats.documents.splitting import Document, refuse_xml
+from project_service.areas.vulnerabilities.formats.documents.unpacking import unpacked
+from project_service.areas.vulnerabilities.formats.gitlab import reports
 from project_service.areas.vulnerabilities.formats.shapes import Options, Reading
-from project_service.areas.vulnerabilities.formats.splitting import Document, refuse_xml
-from project_service.areas.vulnerabilities.formats.unpacking import unpacked
-from project_service.areas.vulnerabilities.gathering import gathered
+from project_service.areas.vulnerabilities.ingestion import deduplication, gitlab_reports
+from project_service.areas.vulnerabilities.ingestion.gathering import gathered
+from project_service.areas.vulnerabilities.ingestion.pipelines import Series, next_repetition, pipeline_for
+from project_service.areas.vulnerabilities.ingestion.uploads import GITLAB_FORMATS, Ingested, Part, ReadReport, ingested
 from project_service.areas.vulnerabilities.models import (
     Component,
     Finding,
@@ -39,10 +43,7 @@ from project_service.areas.vulnerabilities.models import (
     SecurityReport,
     Tally,
 )
-from project_service.areas.vulnerabilities.pipelines import Series, next_repetition, pipeline_for
-from project_service.areas.vulnerabilities.report_json import BrokenReport
 from project_service.areas.vulnerabilities.severity_order import numbers_of
-from project_service.areas.vulnerabilities.uploads import GITLAB_FORMATS, Ingested, Part, ReadReport, ingested
 from project_service.domain.projects import Project
 from project_service.domain.repositories.bundles import REF
 from project_service.kit.db.base import table_of

@@ -6,9 +6,9 @@ from collections import Counter
 
 from sqlalchemy import select
 
+from project_service.areas.vulnerabilities.findings.queries import pipelines_of
 from project_service.areas.vulnerabilities.levels import FindingSeverity
 from project_service.areas.vulnerabilities.models import Pipeline, Tally
-from project_service.areas.vulnerabilities.queries import pipelines_of
 from project_service.areas.vulnerabilities.severity_order import FindingRank
 from project_service.domain.projects import Project
 from project_service.kit.charts import Chart, stacked

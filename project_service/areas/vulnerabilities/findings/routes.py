@@ -6,9 +6,8 @@ from typing import Any
 
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint, WithSchema, json_response
-from project_service.areas.vulnerabilities import dependencies, ingestion, queries
-from project_service.areas.vulnerabilities.formats.unpacking import MAX_REPORT_BYTES
-from project_service.areas.vulnerabilities.schemas import (
+from project_service.areas.vulnerabilities.findings import dependencies, queries
+from project_service.areas.vulnerabilities.findings.schemas import (
     DependencyFilterSchema,
     DependencySchema,
     FindingFilterSchema,
@@ -16,6 +15,8 @@ from project_service.areas.vulnerabilities.schemas import (
     IngestedSchema,
     ReportUploadSchema,
 )
+from project_service.areas.vulnerabilities.formats.documents.unpacking import MAX_REPORT_BYTES
+from project_service.areas.vulnerabilities.ingestion import ingestion
 from project_service.domain.projects import Project
 from project_service.kit.http.errors import Invalid, NotFound
 

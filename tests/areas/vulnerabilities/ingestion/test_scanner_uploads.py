@@ -10,7 +10,7 @@ import pytest
 
 from project_service.areas.vulnerabilities.models import Pipeline, SecurityReport
 from project_service.kit.db.session import db
-from tests.areas.vulnerabilities.test_vulnerability_feedback import ADDRESS, send_feedback
+from tests.areas.vulnerabilities.findings.test_vulnerability_feedback import ADDRESS, send_feedback
 from tests.support.sample_data import DEV
 from tests.support.security_reports import bill, findings, ingest, report, send, vulnerability
 

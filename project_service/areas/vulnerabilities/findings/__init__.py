@@ -1,0 +1,1 @@
+"""Findings as users see and change them: lists, pages, feedback, dependencies."""

@@ -1,0 +1,1 @@
+"""JSON documents of any size: unpacking, parsing, and lists that are read entry by entry."""

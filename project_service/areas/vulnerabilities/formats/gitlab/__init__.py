@@ -1,0 +1,1 @@
+"""Reports in GitLab's format: validation, older forms, and mapping to findings."""

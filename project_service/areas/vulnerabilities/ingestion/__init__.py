@@ -1,0 +1,1 @@
+"""Ingestion of security reports: from an upload to stored findings of a pipeline."""

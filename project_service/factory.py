@@ -68,20 +68,15 @@ from project_service.areas.protected_branches import pages as protected_branches
 from project_service.areas.protected_branches import routes as protected_branches
 from project_service.areas.protected_tags import pages as protected_tags_pages
 from project_service.areas.protected_tags import routes as protected_tags
-from project_service.areas.repositories import (
-    commit_routes,
-    compare_pages,
-    content_routes,
-    file_pages,
-    file_routes,
-    ref_pages,
-    ref_routes,
-    release_pages,
-    release_routes,
-)
-from project_service.areas.repositories import jobs as repository_jobs
-from project_service.areas.repositories import pages as repositories_pages
-from project_service.areas.repositories.git_http import git_http
+from project_service.areas.repositories.content import commit_routes, compare_pages, file_pages, file_routes
+from project_service.areas.repositories.content import pages as repositories_pages
+from project_service.areas.repositories.content import routes as content_routes
+from project_service.areas.repositories.refs import jobs as repository_jobs
+from project_service.areas.repositories.refs import pages as ref_pages
+from project_service.areas.repositories.refs import routes as ref_routes
+from project_service.areas.repositories.releases import pages as release_pages
+from project_service.areas.repositories.releases import routes as release_routes
+from project_service.areas.repositories.transport.git_http import git_http
 from project_service.areas.variables import effective_pages as effective_variable_pages
 from project_service.areas.variables import effective_routes as effective_variables
 from project_service.areas.variables import inherited_routes as inherited_variables

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from project_service.areas.repositories import raw
+from project_service.areas.repositories.content import raw
 from project_service.kit.db.base import Base
 from project_service.kit.db.session import snapshot
 from tests.conftest import make_app

@@ -1,0 +1,1 @@
+"""Content of repositories by API and pages: files, commits, comparisons, archives."""

@@ -1,0 +1,1 @@
+"""Branches and tags: lists, creation and deletion by the rules of pushes."""

@@ -1,0 +1,1 @@
+"""Git over HTTP: fetching, pushing, and the rules and events of pushes."""

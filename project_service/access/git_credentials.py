@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import threading
-
 from flask import Request
 
-from project_service.access import audit
+from project_service.access import password_sign_ins
 from project_service.access.identity import ANONYMOUS, Caller, by_secret, note_activity
-from project_service.domain import instance_settings, resource_bots, sign_ins, two_factor
-from project_service.domain.users import ACTIVE, user_by_login
-from project_service.kit.db.session import unit_of_work
-from project_service.kit.security import passwords
+from project_service.domain import instance_settings, resource_bots, two_factor
+from project_service.domain.users import ACTIVE, User
 
 MAX_PASSWORD_LENGTH = 1024
-_password_checks = threading.Lock()
 SCOPES_TO_FETCH = frozenset({"read_repository", "write_repository", "api", "read_api"})
 SCOPES_TO_PUSH = frozenset({"write_repository", "api"})
 
 
 class WrongCredentials(Exception):
-    """Credentials that belong to no user, or to one who may not sign in."""
-
-
-class TooManyFailures(Exception):
-    """Too many wrong passwords for this account or from this address; ``wait`` is the time until the next attempt."""
-
-    def __init__(self, wait: dt.timedelta) -> None:
-        super().__init__(wait)
-        self.wait = wait
+    """Credentials that are malformed, or a token that is unknown."""
 
 
 def git_caller(request: Request) -> Caller:
@@ -38,14 +24,14 @@ def git_caller(request: Request) -> Caller:
     The password of basic credentials is looked up as a token first, whatever the user name is.
 
     Raises:
-        WrongCredentials: the token or password is wrong or expired, or the user is not active.
-        TooManyFailures: the password was not checked.
+        WrongCredentials: they are malformed, or the token is wrong or expired.
+        WrongPassword, TooManyFailures: see ``password_sign_ins.authenticate``.
 
     """
     if "Authorization" not in request.headers:
         return ANONYMOUS
     login, secret = _credentials(request)
-    found = by_secret(secret) or _by_password(login, secret, request.remote_addr)
+    found = by_secret(secret) or _by_password(login, secret)
     if found is None:
         raise WrongCredentials
     return found
@@ -74,30 +60,19 @@ def _credentials(request: Request) -> tuple[str, str]:
     return login, secret
 
 
-def _by_password(login: str, password: str, address: str | None) -> Caller | None:
-    # a password takes a tenth of a second to check: only for a user that exists
+def _by_password(login: str, password: str) -> Caller | None:
     if not login or len(password) > MAX_PASSWORD_LENGTH or _is_like_token(password):
         return None
     if not instance_settings.setting("password_authentication_enabled_for_git"):
         return None
-    user = user_by_login(login)
-    if user is None or user.state != ACTIVE:
-        return None
-    # before the password is checked: the answer must not reveal whether it is right
-    if two_factor.refuses_passwords(user):
-        return None
-    with _password_checks:  # one after the other, so that concurrent ones count before the next is checked
-        if (wait := sign_ins.wait_of(login, address)) is not None:
-            raise TooManyFailures(wait)
-        if not passwords.password_matches(user.password_hash, password):
-            with unit_of_work():
-                sign_ins.count_failure(login, address)
-                audit.record_failed_sign_in(login)
-            return None
-    if resource_bots.is_bot(user.id) or user.password_expired:
-        return None
+    user = password_sign_ins.authenticate(login, password, _may_use_git)
     note_activity(user)
     return Caller.of(user)
+
+
+def _may_use_git(user: User | None) -> bool:
+    is_bot, refuses = resource_bots.is_bot(user.id if user else None), two_factor.refuses_passwords(user)
+    return user is not None and user.state == ACTIVE and not (is_bot or refuses or user.password_expired)
 
 
 def _is_like_token(text: str) -> bool:

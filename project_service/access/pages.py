@@ -146,12 +146,17 @@ class PageBlueprint(Blueprint):
         """Serve this view also to users who have to set up two-factor authentication first."""
         return guards.mark(view, without_two_factor=True)
 
+    def own_transactions(self, view: View) -> View:
+        """Run this view in a unit that only reads; what it writes it puts into units of work of its own."""
+        return guards.mark(view, own_transactions=True)
+
     def large_body(self, max_bytes: Callable[[], int | None]) -> Callable[[View], View]:
         """Set the maximum size of the body in bytes, see ``ApiBlueprint.large_body``."""
         return lambda view: guards.mark(view, max_body_bytes=max_bytes)
 
     def _handle(self, view: View) -> View:
         max_body_bytes = getattr(view, "max_body_bytes", None)
+        own_transactions = getattr(view, "own_transactions", False)
 
         @functools.wraps(view)
         def handle(**url: Any) -> Any:
@@ -170,7 +175,7 @@ class PageBlueprint(Blueprint):
                 g.caller = identity.by_session()
             if (step := _next_step(view)) is not None:
                 return redirect(url_for(step))
-            with unit_of_work(write=max_body_bytes is None):
+            with reading() if own_transactions else unit_of_work(write=max_body_bytes is None):
                 return view(**url)
 
         return handle

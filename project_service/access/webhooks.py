@@ -18,6 +18,7 @@ from werkzeug.exceptions import RequestEntityTooLarge
 from project_service.access.api import json_response
 from project_service.domain import instance_settings, rate_limits
 from project_service.domain.instance_settings import RECEIVERS_THROTTLE
+from project_service.domain.rate_limits import RateLimit
 from project_service.kit.db.session import is_deadlock, reading, unit_of_work
 from project_service.kit.security import tokens
 
@@ -60,7 +61,7 @@ class WebhookReceiver(Protocol):
         """Whether the instance limits the requests of receivers; loaded with the receiver, most instances do not."""
 
     @property
-    def rate_limit_subject(self) -> str:
+    def rate_limit_subject(self) -> str | int:
         """What its requests are counted under."""
 
 
@@ -178,8 +179,8 @@ def _over_limit(receiver: WebhookReceiver) -> Response | None:
     limit, seconds = instance_settings.some_settings(
         f"{RECEIVERS_THROTTLE}_per_period", f"{RECEIVERS_THROTTLE}_period_in_seconds"
     )
-    wait = rate_limits.count(receiver.rate_limit_subject, limit=limit, seconds=seconds)
+    wait = rate_limits.count(RateLimit("receiver", limit, seconds).counter(receiver.rate_limit_subject))
     if wait is None:
         return None
-    headers = {"Retry-After": str(max(1, round(wait.total_seconds())))}
+    headers = {"Retry-After": str(rate_limits.seconds_of(wait))}
     return Response("Retry later", 429, headers, mimetype="text/plain")

@@ -1,13 +1,17 @@
-"""Rate limits: fixed windows, counted in the database for all processes together (docs/decisions/rate-limits.md).
+"""The rate limiter: fixed windows, counted in the database for all processes together (docs/decisions/rate-limits.md).
 
-A window begins with the first call that is counted and ends after a given number of seconds.
+A limit is declared once, as a ``RateLimit``; ``counter()`` names the subject that is counted. Calls are counted before
+what they ask for is done, so that concurrent ones cannot exceed a limit.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
 
-from sqlalchemy import case, delete, select
+from sqlalchemy import and_, case, delete, or_, select, update
 from sqlalchemy.orm import Mapped, mapped_column
 
 from project_service.kit import clock
@@ -15,10 +19,10 @@ from project_service.kit.db.base import Model
 from project_service.kit.db.session import db, insert, unit_of_work
 from project_service.kit.http.errors import TooManyRequests
 
-MINUTE_SECONDS = 60
+MINUTE_SECONDS, HOUR_SECONDS = 60, 3600
 
 
-class RateLimit(Model):
+class RateLimitWindow(Model):
     """The number of calls of a subject in its current window."""
 
     __tablename__ = "rate_limits"
@@ -28,61 +32,159 @@ class RateLimit(Model):
     until: Mapped[dt.datetime] = mapped_column(index=True)
 
 
-def check(action: str, *subjects: int, limit: int, seconds: int = MINUTE_SECONDS) -> None:
-    """Count one call of an action, or raise ``TooManyRequests``; a limit of 0 means none."""
-    if limit > 0 and (wait := count(":".join((action, *map(str, subjects))), limit=limit, seconds=seconds)) is not None:
-        raise TooManyRequests(max(1, round(wait.total_seconds())))
+@dataclass(frozen=True, slots=True)
+class RateLimit:
+    """At most ``calls`` of each subject in a window of ``seconds``; 0 calls: no limit.
+
+    A window begins with the first call that is counted; ``on_the_clock``, at a multiple of its length.
+    """
+
+    action: str
+    calls: int
+    seconds: int = MINUTE_SECONDS
+    on_the_clock: bool = False
+
+    def counter(self, *subject: int | str) -> CallCounter:
+        """Return the counter of a subject, such as a user and a project; texts of clients are given as digests."""
+        return CallCounter(self, ":".join((self.action, *map(str, subject))))
+
+    def check(self, *subject: int | str) -> None:
+        """Count one call, or raise ``TooManyRequests``."""
+        if (wait := count(self.counter(*subject))) is not None:
+            raise TooManyRequests(seconds_of(wait))
+
+    def window_end(self, now: dt.datetime) -> dt.datetime:
+        """Return when a window ends that begins now."""
+        if not self.on_the_clock:
+            return now + dt.timedelta(seconds=self.seconds)
+        epoch = int(now.timestamp())
+        return dt.datetime.fromtimestamp(epoch - epoch % self.seconds + self.seconds, dt.UTC)
 
 
-def count(subject: str, *, limit: int, seconds: int) -> dt.timedelta | None:
-    """Count one call; when the limit is exceeded, return the time until the window ends.
+@dataclass(frozen=True, slots=True)
+class CallCounter:
+    """The calls of one subject; ``key`` is what they are stored under."""
+
+    limit: RateLimit
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class CountedCall:
+    """A call that was counted, and the end of its window."""
+
+    counter: CallCounter
+    until: dt.datetime
+
+
+class LimitExceeded(Exception):
+    """There were too many calls; ``wait`` is the time until the window ends. Raised inside a unit of work."""
+
+    def __init__(self, wait: dt.timedelta) -> None:
+        super().__init__(wait)
+        self.wait = wait
+
+
+def count(*counters: CallCounter) -> dt.timedelta | None:
+    """Count one call; when a limit is exceeded, return the time until its window ends.
 
     The count is committed on its own, before the request does anything else, so that it survives a refusal. Calls
     beyond the limit are refused without a write.
     """
-    wait = wait_of(subject, limit=limit)
-    if wait is not None:
-        return wait
+    try:
+        reserve(*counters)
+    except LimitExceeded as error:
+        return error.wait
+    return None
+
+
+def reserve(*counters: CallCounter) -> list[CountedCall]:
+    """Count one call in all counters or in none, and commit; ``give_back`` takes it back.
+
+    Raises:
+        LimitExceeded: a limit is reached.
+
+    """
+    if (wait := wait_of(*counters)) is not None:
+        raise LimitExceeded(wait)
+    if not any(counter.limit.calls for counter in counters):
+        return []
     with unit_of_work():
-        calls, until = increment(subject, seconds=seconds)
-    return until - clock.now() if calls > limit else None
+        return count_in_unit(*counters)
 
 
-def wait_of(subject: str, *, limit: int) -> dt.timedelta | None:
-    """Return the time until the window ends when it has reached the limit, else ``None``."""
+def wait_of(*counters: CallCounter) -> dt.timedelta | None:
+    """Return the time until the window of a counter ends that has reached its limit, ``None`` without one."""
     now = clock.now()
-    until = db.session.scalar(
-        select(RateLimit.until).where(RateLimit.subject == subject, RateLimit.calls >= limit, RateLimit.until > now)
+    limited = [counter for counter in counters if counter.limit.calls > 0]
+    if not limited:
+        return None
+    is_full = (
+        and_(RateLimitWindow.subject == counter.key, RateLimitWindow.calls >= counter.limit.calls)
+        for counter in limited
     )
-    return None if until is None else until - now
+    statement = select(RateLimitWindow.until).where(or_(*is_full), RateLimitWindow.until > now)
+    ends = list(db.session.scalars(statement))
+    return max(ends) - now if ends else None
 
 
-def increment(subject: str, *, seconds: int) -> tuple[int, dt.datetime]:
-    """Count one call in the current unit of work; return the calls of the window and its end."""
-    now = clock.now()
-    until = now + dt.timedelta(seconds=seconds)
-    is_over = RateLimit.until <= now
-    statement = (
-        insert(RateLimit)
-        .values(subject=subject, calls=1, until=until)
-        .on_conflict_do_update(
-            index_elements=["subject"],
-            set_={
-                "calls": case((is_over, 1), else_=RateLimit.calls + 1),
-                "until": case((is_over, until), else_=RateLimit.until),
-            },
-        )
-        .returning(RateLimit.calls, RateLimit.until)
-    )
-    calls, ends_at = db.session.execute(statement).one()
-    return calls, ends_at
+def count_in_unit(*counters: CallCounter) -> list[CountedCall]:
+    """Count one call in the current unit of work, which has to fail when a limit is exceeded.
+
+    Raises:
+        LimitExceeded: a limit is exceeded.
+
+    """
+    counted = []
+    for counter in counters:
+        if counter.limit.calls <= 0:
+            continue
+        calls, until = _increment(counter)
+        if calls > counter.limit.calls:
+            raise LimitExceeded(until - clock.now())
+        counted.append(CountedCall(counter, until))
+    return counted
 
 
-def reset(subject: str) -> None:
-    """Forget the calls of a subject."""
-    db.session.execute(delete(RateLimit).where(RateLimit.subject == subject))
+def give_back(calls: Iterable[CountedCall]) -> None:
+    """Take calls back that need not count, in the current unit of work."""
+    for call in calls:
+        window = RateLimitWindow.subject == call.counter.key, RateLimitWindow.until == call.until
+        reduced = update(RateLimitWindow).where(*window, RateLimitWindow.calls > 0)
+        db.session.execute(reduced.values(calls=RateLimitWindow.calls - 1).execution_options(synchronize_session=False))
+
+
+def reset(counter: CallCounter) -> None:
+    """Forget the calls of a subject, in the current unit of work."""
+    db.session.execute(delete(RateLimitWindow).where(RateLimitWindow.subject == counter.key))
 
 
 def prune() -> None:
     """Remove the windows that are over."""
-    db.session.execute(delete(RateLimit).where(RateLimit.until <= clock.now()))
+    db.session.execute(delete(RateLimitWindow).where(RateLimitWindow.until <= clock.now()))
+
+
+def seconds_of(wait: dt.timedelta) -> int:
+    """Return a time to wait in whole seconds, for ``Retry-After``."""
+    return max(1, math.ceil(wait.total_seconds()))
+
+
+def _increment(counter: CallCounter) -> tuple[int, dt.datetime]:
+    """Count one call; return the calls of the window and its end."""
+    now = clock.now()
+    until = counter.limit.window_end(now)
+    is_over = RateLimitWindow.until <= now
+    statement = (
+        insert(RateLimitWindow)
+        .values(subject=counter.key, calls=1, until=until)
+        .on_conflict_do_update(
+            index_elements=["subject"],
+            set_={
+                "calls": case((is_over, 1), else_=RateLimitWindow.calls + 1),
+                "until": case((is_over, until), else_=RateLimitWindow.until),
+            },
+        )
+        .returning(RateLimitWindow.calls, RateLimitWindow.until)
+    )
+    calls, ends_at = db.session.execute(statement).one()
+    return calls, ends_at

@@ -32,14 +32,15 @@ def forget_grace() -> None:
     db.session.execute(update(User).where(begun.is_not(None)).values({begun: None}))
 
 
-def refuses_passwords(user: User) -> bool:
+def refuses_passwords(user: User | None) -> bool:
     """Whether the password of a user does not authenticate without a second factor.
 
-    So it is for users who have set one up, and for those whose time of grace to do so is over.
+    So it is for users who have set one up, and for those whose time of grace to do so is over. Unknown users take the
+    same statement.
     """
-    if user.two_factor_enabled:
-        return True
     required, grace_hours = some_settings(REQUIRED, GRACE_HOURS)
+    if user is None or user.two_factor_enabled:
+        return True
     if not required:
         return False
     if user.two_factor_grace_started_at is None:

@@ -10,9 +10,10 @@ from project_service.access import audit
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
 from project_service.areas.projects.service import ProjectLimitReached, create_project
-from project_service.domain import instance_settings, path_registry, path_rules, rate_limits
+from project_service.domain import instance_settings, path_registry, path_rules
 from project_service.domain.namespaces import Namespace, namespace_by, namespace_of
 from project_service.domain.projects import Project
+from project_service.domain.rate_limits import RateLimit
 from project_service.domain.users import User
 from project_service.kit import logs
 from project_service.kit.db.session import db, unit_of_work, writing
@@ -82,18 +83,18 @@ def check_exports() -> None:
 
 def count_import(user: User) -> None:
     """Count a request against the rate limit of imports."""
-    rate_limits.check("project_import", user.id, limit=instance_settings.setting("project_import_limit"))
+    RateLimit("project_import", instance_settings.setting("project_import_limit")).check(user.id)
 
 
 def count_export(user: User) -> None:
     """Count a request against the rate limit of exports."""
-    rate_limits.check("project_export", user.id, limit=instance_settings.setting("project_export_limit"))
+    RateLimit("project_export", instance_settings.setting("project_export_limit")).check(user.id)
 
 
 def count_download(user: User, project: Project) -> None:
     """Count a request against the rate limit of downloads."""
     most = instance_settings.setting("project_download_export_limit")
-    rate_limits.check("project_download_export", user.id, project.id, limit=most)
+    RateLimit("project_download_export", most).check(user.id, project.id)
 
 
 def record_download(project: Project) -> None:

@@ -6,16 +6,17 @@ from typing import Any
 
 from flask import redirect, render_template, request, session, url_for
 
-from project_service.access import audit, navigation
+from project_service.access import navigation, password_sign_ins
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import SESSION_KEY, caller, current_user
 from project_service.access.pages import PageBlueprint, back_to
 from project_service.areas.accounts import queries, service, signing_in
 from project_service.areas.accounts.forms import SignInForm, TokenForm
 from project_service.domain import sign_ins
+from project_service.domain.sign_ins import TooManyFailures, WrongPassword
 from project_service.domain.users import User
 from project_service.kit import mail
-from project_service.kit.db.session import db
+from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.http.errors import RecordNotFound
 from project_service.kit.http.forms import confirmation
 
@@ -39,29 +40,30 @@ def sign_in() -> Any:
 
 
 @sessions.post("/users/sign_in")
+@sessions.own_transactions
 @sessions.allow(Ability.ANYBODY)
 def create_session() -> Any:
     """Sign in."""
     form = SignInForm()
     if not form.validate():
         return _sign_in(form), 422
-    login, password, address = form.login.data or "", form.password.data or "", request.remote_addr
-    wait = sign_ins.wait_of(login, address)
-    if wait is not None:
-        form.problems.append(signing_in.wait_text(wait))
+    try:
+        user = password_sign_ins.authenticate(form.login.data or "", form.password.data or "", service.may_have_session)
+        verified_hash = user.password_hash
+        with unit_of_work():
+            service.lock_for_sign_in(user, verified_hash)
+            sign_ins.reset_failures(user)
+            if user.two_factor_enabled:
+                signing_in.wait_for_second_factor(user)
+                return redirect(url_for("two_factor_pages.ask_code", next=request.args.get("next")))
+            signing_in.begin(user, second_factor=False)
+            return back_to(request.args.get("next"), url_for(HOME))
+    except TooManyFailures as error:
+        form.problems.append(signing_in.wait_text(error.wait))
         return _sign_in(form), 429
-    user = service.user_with_password(login, password)
-    if user is None:
-        sign_ins.count_failure(login, address)
-        audit.record_failed_sign_in(login)
+    except WrongPassword:
         form.problems.append(WRONG_LOGIN)
         return _sign_in(form), 401
-    sign_ins.reset_failures(login)
-    if user.two_factor_enabled:
-        signing_in.wait_for_second_factor(user)
-        return redirect(url_for("two_factor_pages.ask_code", next=request.args.get("next")))
-    signing_in.begin(user, second_factor=False)
-    return back_to(request.args.get("next"), url_for(HOME))
 
 
 def _sign_in(form: SignInForm) -> str:

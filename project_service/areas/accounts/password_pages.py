@@ -59,21 +59,14 @@ def show_reset() -> Any:
 def reset_password() -> Any:
     """Set a new password."""
     form = NewPasswordForm()
-    unknown: list[Invalid] = []
 
     def reset() -> None:
         if form.new_password.data != form.repeated.data:
             raise Invalid(repeated="is another one")
         token, password = form.reset_password_token.data or "", form.new_password.data or ""
-        try:
-            password_resets.reset_password(token, password, request.remote_addr)
-        except password_resets.UnknownToken as error:
-            unknown.append(error)
-            raise
+        password_resets.reset_password(token, password, request.remote_addr)
 
     if form.accepted(reset):
         flash("Your password was changed, and all your sessions were ended. Sign in with the new password.")
         return redirect(url_for(SIGN_IN))
-    if unknown:  # after the rollback, so that the attempt counts
-        password_resets.count_unknown(request.remote_addr)
     return render_template("accounts/password_reset.html", form=form), 422

@@ -14,27 +14,27 @@ from project_service.areas.accounts.models import PasswordReset
 from project_service.domain import rate_limits, sign_ins
 from project_service.domain.audit import recording
 from project_service.domain.audit.recording import Author
+from project_service.domain.rate_limits import HOUR_SECONDS, LimitExceeded, RateLimit
 from project_service.domain.tokens import digest_of
 from project_service.domain.users import ACTIVE, DEACTIVATED, User, users
 from project_service.kit import clock, jobs, mail
 from project_service.kit.db.session import db
+from project_service.kit.http.client_networks import limited_network
 from project_service.kit.http.errors import Invalid
 from project_service.kit.security import tokens
 
 LIFETIME = dt.timedelta(hours=1)
-WINDOW_SECONDS = 3600
-MAX_MAILS = 3  # to one address within the window; more requests are answered as usual
-MAX_REQUESTS = 20  # from one client within the window
-MAX_ATTEMPTS = 20  # with unknown tokens, from one client within the window
+MAILS = RateLimit("password_reset:mail", 3, HOUR_SECONDS)  # to one address; more requests are answered as usual
+REQUESTS = RateLimit("password_reset:client", 20, HOUR_SECONDS)
+ATTEMPTS = RateLimit("password_reset:attempts", 20, HOUR_SECONDS)  # of one client to use a token
 
 
 def request_reset(email: str, address: str | None) -> dt.timedelta | None:
     """Ask for a mail to an address; return how long to wait if the client has asked too often."""
-    wait = rate_limits.count(f"password_reset:client:{address}", limit=MAX_REQUESTS, seconds=WINDOW_SECONDS)
+    wait = rate_limits.count(REQUESTS.counter(limited_network(address)))
     if wait is not None:
         return wait
-    subject = f"password_reset:mail:{tokens.digest(email.strip().lower())}"
-    if rate_limits.count(subject, limit=MAX_MAILS, seconds=WINDOW_SECONDS) is None:
+    if rate_limits.count(MAILS.counter(tokens.digest(email.strip().lower()))) is None:
         send_reset.defer(email, address)
     return None
 
@@ -57,38 +57,29 @@ def send_reset(email: str, address: str | None) -> None:
 def reset_password(token: str, password: str, address: str | None) -> User:
     """Set a new password with the token of a mail, end all sessions, and forget the other tokens of the user.
 
+    The attempt is counted first, and taken back if it succeeds.
+
     Raises:
         Invalid: the token was used, has expired or is unknown, or the password is not allowed.
 
     """
-    subject = f"password_reset:attempts:{address}"
-    if rate_limits.wait_of(subject, limit=MAX_ATTEMPTS) is not None:
-        raise Invalid(base="Too many attempts. Try again in an hour.")
+    try:
+        attempt = rate_limits.reserve(ATTEMPTS.counter(limited_network(address)))
+    except LimitExceeded as error:
+        raise Invalid(base="Too many attempts. Try again in an hour.") from error
     # of two concurrent requests with the same token only one deletes the row
     used = delete(PasswordReset).where(PasswordReset.digest == digest_of(token)).returning(PasswordReset)
     reset = db.session.scalar(used)
     user = None if reset is None or reset.expires_at <= clock.now() else db.session.get(User, reset.user_id)
     if user is None or user.state not in (ACTIVE, DEACTIVATED) or user.deleting_since is not None:
-        raise UnknownToken
+        raise Invalid(base="This link is not valid any more: ask for a new mail.")
     service.set_password(user, password)
     db.session.execute(delete(PasswordReset).where(PasswordReset.user_id == user.id))
-    sign_ins.reset_failures(user.username)
-    sign_ins.reset_failures(user.email)
+    sign_ins.reset_failures(user)
+    rate_limits.give_back(attempt)
     return user
-
-
-def count_unknown(address: str | None) -> None:
-    """Count an attempt with an unknown token."""
-    rate_limits.increment(f"password_reset:attempts:{address}", seconds=WINDOW_SECONDS)
 
 
 def prune() -> None:
     """Delete expired requests."""
     db.session.execute(delete(PasswordReset).where(PasswordReset.expires_at <= clock.now()))
-
-
-class UnknownToken(Invalid):
-    """The token of a mail is not known; the caller counts the attempt."""
-
-    def __init__(self) -> None:
-        super().__init__(base="This link is not valid any more: ask for a new mail.")

@@ -13,7 +13,7 @@ from project_service.access.pages import PageBlueprint
 from project_service.areas.accounts import queries, service, signing_in
 from project_service.areas.accounts.profile_forms import PasswordForm, ProfileForm
 from project_service.domain.tokens import digest_of
-from project_service.kit.db.session import db
+from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.http.forms import Form
 
 pages = PageBlueprint("profile_pages", __name__)
@@ -32,6 +32,7 @@ def show_profile() -> Any:
 
 
 @pages.post(PROFILE)
+@pages.own_transactions
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
 def save_profile() -> Any:
@@ -43,12 +44,11 @@ def save_profile() -> Any:
     def change() -> None:
         service.update_user(user, **fields)
 
-    # password resets are mailed to the address
-    is_accepted = (
-        form.accepted(change)
-        if fields["email"] == user.email
-        else signing_in.accepted_with_password(form, user, change)
-    )
+    if fields["email"] == user.email:
+        with unit_of_work():
+            is_accepted = form.accepted(change)
+    else:  # password resets are mailed to the address
+        is_accepted = signing_in.accepted_with_password(form, user, change)
     if is_accepted:
         flash("Your profile was changed.")
         return redirect(PROFILE)
@@ -65,6 +65,7 @@ def show_password() -> Any:
 
 
 @pages.post(PASSWORD)
+@pages.own_transactions
 @pages.with_expired_password
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)

@@ -16,6 +16,7 @@ from project_service.areas.accounts.resource_token_forms import LeakedTokenForm,
 from project_service.domain import rate_limits
 from project_service.domain.access_levels import Role
 from project_service.domain.projects import Project
+from project_service.domain.rate_limits import RateLimit
 from project_service.domain.resource_bots import MAX_TOKEN_LIFETIME, ProjectOrGroup
 from project_service.domain.tokens import PersonalAccessToken
 from project_service.kit import clock
@@ -31,7 +32,7 @@ LEAKED = "/-/profile/leaked_token"
 STATES = {"active": "Active", "inactive": "Revoked or expired"}
 PER_PAGE = 50
 DEFAULT_LIFETIME = dt.timedelta(days=30)
-MAX_LEAKED_TOKENS, LEAKED_WINDOW_SECONDS = 10, 600  # how many a user may send in a window
+LEAKED_TOKENS = RateLimit("leaked_token", 10, 600)  # that a user may send
 NOT_REVOKED = "No token was revoked: there is no active token with this text that you may revoke."
 
 navigation.add(navigation.NavigationEntry("Access tokens", SETTINGS, 30, Ability.ADMIN_GROUP_TOKENS), "group_settings")
@@ -162,7 +163,7 @@ def revoke_leaked_token() -> Any:
     """Revoke the token with this text; all tokens that are not revoked get the same answer."""
     form = LeakedTokenForm()
     user_id = caller().user_id or 0
-    wait = rate_limits.count(f"leaked_token:{user_id}", limit=MAX_LEAKED_TOKENS, seconds=LEAKED_WINDOW_SECONDS)
+    wait = rate_limits.count(LEAKED_TOKENS.counter(user_id))
     if wait is not None:
         form.problems.append(f"Too many tokens. Try again in {max(1, round(wait.total_seconds() / 60))} minutes.")
         return render_template("accounts/leaked_token.html", form=form), 429

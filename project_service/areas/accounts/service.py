@@ -11,10 +11,11 @@ from sqlalchemy import delete, update
 from project_service.access import audit
 from project_service.areas.accounts import mails, queries, sign_in_networks
 from project_service.areas.accounts.models import PasswordReset
-from project_service.domain import instance_settings, path_registry, path_rules, removal, sign_ins
+from project_service.domain import instance_settings, path_registry, path_rules, removal
 from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.namespaces import UserNamespace, namespace_of
 from project_service.domain.resource_bots import ResourceBot, checked_expiry, is_bot, remove_idle_bots
+from project_service.domain.sign_ins import WrongPassword
 from project_service.domain.tokens import (
     RESOURCE_SCOPES,
     SCOPES,
@@ -207,14 +208,23 @@ def _mark_revoked(token: PersonalAccessToken) -> None:
     token.revoked = True
 
 
-def user_with_password(login: str, password: str) -> User | None:
-    """Return the user with these credentials; ``None`` if they are wrong or the user is blocked."""
-    user = user_by_login(login)
-    if not passwords.password_matches(user.password_hash if user else None, password) or user is None:
-        return None
-    if is_bot(user.id):
-        return None
-    return user if user.state in (ACTIVE, DEACTIVATED) else None
+def may_have_session(user: User | None) -> bool:
+    """Whether a user may sign in at the pages; unknown users, given as ``None``, take the same statement."""
+    is_a_bot = is_bot(user.id if user else None)
+    return user is not None and not is_a_bot and user.state in (ACTIVE, DEACTIVATED)
+
+
+def lock_for_sign_in(user: User, verified_hash: str | None) -> None:
+    """Lock a user whose password was verified with this hash, before a session begins.
+
+    Raises:
+        WrongPassword: the password or the state of the user has changed meanwhile.
+
+    """
+    lock_row(user, "password_hash", "state", "deleting_since", "two_factor_enabled")
+    is_allowed = user.state in (ACTIVE, DEACTIVATED) and user.deleting_since is None
+    if user.password_hash != verified_hash or not is_allowed:
+        raise WrongPassword
 
 
 def start_session(user: User, *, second_factor: bool, address: str | None, agent: str | None) -> str:
@@ -266,23 +276,6 @@ def change_password(user: User, *, current: str, new: str, session: str) -> None
     set_password(user, new, session=session)
 
 
-def check_password(user: User, current: str, address: str | None) -> None:
-    """Lock the signed-in user and check their password before an action that matters.
-
-    Raises:
-        WrongPassword: it is wrong.
-        Invalid: it is missing, or was wrong too often.
-
-    """
-    if not current:
-        raise Invalid(**{CURRENT: "is missing"})
-    _lock(user)
-    if sign_ins.wait_of(user.username, address) is not None:
-        raise Invalid(**{CURRENT: "was wrong too often; try again later"})
-    if not passwords.password_matches(user.password_hash, current):
-        raise WrongPassword
-
-
 def set_password(user: User, new: str, *, session: str = "") -> None:
     """Set a password that the user has chosen, mail that, and end the browser sessions but that with this secret."""
     if text := _password_problem(new):
@@ -291,13 +284,6 @@ def set_password(user: User, new: str, *, session: str = "") -> None:
     end_sessions(user, besides=session)
     audit.record("user_password_updated", user, "Changed password", author=user, change="password")
     mails.queue_password_changed(user)
-
-
-class WrongPassword(Invalid):
-    """The current password was not right; the caller counts the attempt."""
-
-    def __init__(self) -> None:
-        super().__init__(**{CURRENT: "is not right"})
 
 
 def new_password_of(user: User) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import ipaddress
 
 from sqlalchemy import delete, select, update
 
@@ -13,21 +12,9 @@ from project_service.areas.accounts.models import SignInNetwork
 from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.session import db, insert
+from project_service.kit.http.client_networks import network_of
 
 RETENTION = dt.timedelta(days=365)
-IPV6_PREFIX_LENGTH = 64  # hosts change the rest of their address at will
-
-
-def network_of(address: str | None) -> str | None:
-    """Return the network of an address, ``None`` if it is none."""
-    try:
-        parsed = ipaddress.ip_address((address or "").partition("%")[0])
-    except ValueError:
-        return None
-    if parsed.version == 4:
-        return str(parsed)
-    mapped = parsed.ipv4_mapped
-    return str(mapped or ipaddress.ip_network((parsed, IPV6_PREFIX_LENGTH), strict=False))
 
 
 def note_sign_in(user: User, address: str | None, agent: str | None) -> None:

@@ -11,14 +11,17 @@ from project_service.access.identity import SESSION_KEY
 from project_service.areas.accounts import service
 from project_service.areas.accounts.profile_forms import OwnPasswordForm
 from project_service.domain import sign_ins
+from project_service.domain.sign_ins import TooManyFailures, WrongPassword
 from project_service.domain.users import ACTIVE, DEACTIVATED, User
 from project_service.kit import clock
-from project_service.kit.db.session import db
+from project_service.kit.db.session import db, unit_of_work
+from project_service.kit.http.errors import Invalid
 from project_service.kit.security import tokens
 
 WAITING_KEY = "second_factor"  # of the user who has sent a right password, in the signed cookie
 WAITING_SECONDS = 600
 MAX_AGENT_LENGTH = 255
+NOT_RIGHT = "is not right"
 
 
 def begin(user: User, *, second_factor: bool) -> None:
@@ -49,21 +52,38 @@ def waiting_user() -> User | None:
 
 
 def accepted_with_password(form: OwnPasswordForm, user: User, act: Callable[[], object]) -> bool:
-    """Accept a form, as ``Form.accepted``, whose sender has to prove the own password; wrong ones are counted."""
-    wrong: list[service.WrongPassword] = []
+    """Accept a form, as ``Form.accepted``, whose sender has to prove the own password; wrong ones are counted.
 
-    def act_if_right() -> None:
+    For views with ``own_transactions``: ``act`` runs in a unit of work that begins after the password was checked.
+    """
+    if not form.validate_on_submit():
+        return False
+    if problem := _password_problem(user, form.current_password.data or ""):
+        form.refuse(Invalid(**{service.CURRENT: problem}))
+        return False
+    verified_hash = user.password_hash
+
+    def act_if_unchanged() -> None:
         try:
-            service.check_password(user, form.current_password.data or "", request.remote_addr)
-        except service.WrongPassword as error:
-            wrong.append(error)
-            raise
+            service.lock_for_sign_in(user, verified_hash)
+        except WrongPassword as error:
+            raise Invalid(**{service.CURRENT: NOT_RIGHT}) from error
         act()
 
-    accepted = form.accepted(act_if_right)
-    if wrong:  # after the rollback, so that the attempt counts
-        sign_ins.count_failure(user.username, request.remote_addr)
-    return accepted
+    with unit_of_work():
+        return form.accepted(act_if_unchanged)
+
+
+def _password_problem(user: User, password: str) -> str | None:
+    if not password:
+        return "is missing"
+    try:
+        sign_ins.check_password(user, password, request.remote_addr)
+    except WrongPassword:
+        return NOT_RIGHT
+    except TooManyFailures:
+        return "was wrong too often; try again later"
+    return None
 
 
 def wait_text(wait: dt.timedelta) -> str:

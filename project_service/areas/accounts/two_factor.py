@@ -16,6 +16,7 @@ from project_service.access import audit
 from project_service.areas.accounts import mails, service
 from project_service.areas.accounts.models import RecoveryCode, TwoFactorSecret
 from project_service.domain import instance_settings, rate_limits
+from project_service.domain.rate_limits import HOUR_SECONDS, RateLimit
 from project_service.domain.two_factor import REQUIRED
 from project_service.domain.users import User
 from project_service.kit import clock
@@ -32,8 +33,7 @@ RECOVERY_CODES = 10
 # without letters and digits that look alike
 RECOVERY_ALPHABET = "".join(sorted({*string.ascii_lowercase, *string.digits} - {*"ilo01"}))
 RECOVERY_GROUPS, RECOVERY_GROUP_LENGTH = 5, 5  # 25 characters: 123 bits
-MAX_ATTEMPTS = 10  # of a user within the window, right ones not counted
-WINDOW_SECONDS = 3600
+ATTEMPTS = RateLimit("two_factor", 10, HOUR_SECONDS)  # of a user; right ones are taken back
 MAX_CODE_LENGTH = 100
 NOT_ENABLED = "Two-factor authentication is not enabled for this user"
 WRONG_CODE = "is not right"
@@ -219,14 +219,10 @@ def _random_code() -> str:
 
 def _count_attempt(user: User) -> None:
     """Count an attempt before it is checked, so that concurrent ones cannot exceed the limit."""
-    wait = rate_limits.count(_subject(user), limit=MAX_ATTEMPTS, seconds=WINDOW_SECONDS)
+    wait = rate_limits.count(ATTEMPTS.counter(user.id))
     if wait is not None:
         raise TooManyCodes(wait)
 
 
 def _forget_attempts(user: User) -> None:
-    rate_limits.reset(_subject(user))
-
-
-def _subject(user: User) -> str:
-    return f"two_factor:{user.id}"
+    rate_limits.reset(ATTEMPTS.counter(user.id))

@@ -70,6 +70,7 @@ def show_two_factor() -> Any:
 
 
 @pages.post(SETUP)
+@pages.own_transactions
 @pages.without_two_factor
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
@@ -96,6 +97,7 @@ def enable_two_factor() -> Any:
 
 
 @pages.post(f"{SETUP}/codes")
+@pages.own_transactions
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
 def replace_codes() -> Any:
@@ -110,6 +112,7 @@ def replace_codes() -> Any:
 
 
 @pages.post(f"{SETUP}/disable")
+@pages.own_transactions
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
 def disable_two_factor() -> Any:

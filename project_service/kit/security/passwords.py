@@ -5,12 +5,42 @@ from __future__ import annotations
 import functools
 import secrets
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import argon2
 
+from project_service.kit.http.errors import Unavailable
+
 MAX_CHECKS = 2  # at once in a process: each takes 64 MiB and a processor
+MAX_WAITING = 4  # threads that wait for an attempt; each of them could answer others
+WAIT_SECONDS = 5.0
 _hasher = argon2.PasswordHasher()
 _checks = threading.BoundedSemaphore(MAX_CHECKS)
+_attempts = threading.BoundedSemaphore(MAX_CHECKS)
+_waiting = threading.BoundedSemaphore(MAX_WAITING)
+
+
+@contextmanager
+def attempt() -> Iterator[None]:
+    """Run the block as one of the few attempts to guess a password that a process serves at once.
+
+    Raises:
+        Unavailable: too many others wait, or none ended in time.
+
+    """
+    if not _attempts.acquire(blocking=False):
+        if not _waiting.acquire(blocking=False):
+            raise Unavailable
+        try:
+            if not _attempts.acquire(timeout=WAIT_SECONDS):
+                raise Unavailable
+        finally:
+            _waiting.release()
+    try:
+        yield
+    finally:
+        _attempts.release()
 
 
 def hash_password(password: str) -> str:

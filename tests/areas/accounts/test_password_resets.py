@@ -160,17 +160,17 @@ def test_mails_to_one_address_are_limited_per_hour(visitor, paula):
     responses = [visitor.send(REQUEST, email="paula@example.org").status_code for _ in range(5)]
     run_requests()
 
-    assert (responses, len(mails())) == ([302] * 5, password_resets.MAX_MAILS)
+    assert (responses, len(mails())) == ([302] * 5, password_resets.MAILS.calls)
 
 
 def test_requests_of_one_client_are_limited_per_hour(visitor, app):
-    numbers = range(password_resets.MAX_REQUESTS + 1)
+    numbers = range(password_resets.REQUESTS.calls + 1)
 
     assert [visitor.send(REQUEST, email=f"{number}@example.org").status_code for number in numbers][-2:] == [302, 429]
 
 
 def test_tokens_cannot_be_guessed(visitor, token):
-    for number in range(password_resets.MAX_ATTEMPTS):
+    for number in range(password_resets.ATTEMPTS.calls):
         reset(visitor, f"guess {number}")
 
     response = reset(visitor, token)

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from project_service.areas.accounts.resource_token_pages import MAX_LEAKED_TOKENS, NOT_REVOKED
+from project_service.areas.accounts.resource_token_pages import LEAKED_TOKENS, NOT_REVOKED
 from project_service.domain.access_levels import Role
 from project_service.domain.memberships import Membership
 from project_service.domain.tokens import PersonalAccessToken
@@ -141,7 +141,7 @@ def test_unknown_revoked_and_foreign_tokens_get_the_same_response(visit, leaked)
 
 def test_checks_of_leaked_tokens_are_rate_limited(visit, leaked):
     sam = visit(DEV)
-    for _ in range(MAX_LEAKED_TOKENS):
+    for _ in range(LEAKED_TOKENS.calls):
         assert sam.send(LEAKED, secret="unknown").status_code == 422
 
     response = sam.send(LEAKED, secret=leaked["dev"][0])

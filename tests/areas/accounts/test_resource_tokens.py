@@ -103,7 +103,7 @@ def test_a_bot_cannot_sign_in_or_create_tokens(as_admin, tokens, with_token, peo
     bot = db.session.get_one(User, created["user_id"])
 
     assert bot.password_hash is not None
-    assert service.user_with_password(bot.username, "correct horse battery") is None
+    assert not service.may_have_session(bot)
     assert with_token(created["token"], "POST", tokens, json=FIELDS).status_code == 403
 
 

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from project_service.access.identity import SESSION_KEY
-from project_service.domain.rate_limits import RateLimit
+from project_service.domain.rate_limits import RateLimitWindow
 from project_service.domain.sign_ins import MAX_FAILURES_OF_ACCOUNT
 from project_service.domain.tokens import BrowserSession
 from project_service.domain.users import DEACTIVATED
@@ -69,7 +69,7 @@ def test_after_ten_failures_the_right_password_is_refused_too(visitor, paula):
 def test_failed_sign_ins_expire(visitor, paula):
     for _ in range(MAX_FAILURES_OF_ACCOUNT):
         sign_in(visitor, password="wrong")
-    db.session.query(RateLimit).update({"until": clock.now()})
+    db.session.query(RateLimitWindow).update({"until": clock.now()})
     db.session.commit()
 
     assert sign_in(visitor).status_code == 302
@@ -77,7 +77,7 @@ def test_failed_sign_ins_expire(visitor, paula):
 
 def test_trying_many_accounts_from_one_address_is_limited(visitor, paula):
     subject = "sign_in:address:127.0.0.1"
-    db.session.add(RateLimit(subject=subject, calls=50, until=clock.now() + dt.timedelta(minutes=1)))
+    db.session.add(RateLimitWindow(subject=subject, calls=50, until=clock.now() + dt.timedelta(minutes=1)))
     db.session.commit()
 
     assert sign_in(visitor).status_code == 429

@@ -167,13 +167,13 @@ def test_the_second_step_expires(visitor, secret, monkeypatch):
 
 def test_codes_cannot_be_guessed(app, secret):
     responses = []
-    for number in range(two_factor.MAX_ATTEMPTS + 1):
+    for number in range(two_factor.ATTEMPTS.calls + 1):
         visitor = Visitor(app)  # a new session and the right password do not reset the limit
         sign_in(visitor)
         responses.append(visitor.send(SECOND_STEP, code=f"{number:06}").status_code)
 
     last = visitor.send(SECOND_STEP, code=code_at(secret))
-    assert responses == [401] * two_factor.MAX_ATTEMPTS + [429]
+    assert responses == [401] * two_factor.ATTEMPTS.calls + [429]
     assert (last.status_code, is_signed_in(visitor)) == (429, False)
 
 

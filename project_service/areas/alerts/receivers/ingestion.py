@@ -74,9 +74,9 @@ class AlertReceiver:
     former_path: str | None = None  # the request came to an address from before the project was renamed or moved
 
     @property
-    def rate_limit_subject(self) -> str:
+    def rate_limit_subject(self) -> str | int:
         """What its requests are counted under: all Prometheus integrations of a project share a URL."""
-        return f"receiver:prometheus:{self.project_id}" if self.type == PROMETHEUS else f"receiver:{self.id}"
+        return f"prometheus:{self.project_id}" if self.type == PROMETHEUS else self.id
 
     def source_of(self, parsed: ParsedAlert) -> str:
         """The name of the source of an alert, for notes."""

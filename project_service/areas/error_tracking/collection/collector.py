@@ -6,6 +6,7 @@ the body (400, 413), the rate limit (429). Every answer may be read by browsers 
 
 from __future__ import annotations
 
+import datetime as dt
 import io
 import uuid
 from typing import Any
@@ -28,6 +29,8 @@ from project_service.areas.error_tracking.collection.event_parsing import Arriva
 from project_service.areas.error_tracking.collection.receivers import EventReceiver, find_receiver
 from project_service.areas.error_tracking.collection.scrubbing import Cleaner
 from project_service.areas.error_tracking.settings import client_keys
+from project_service.domain import rate_limits
+from project_service.domain.rate_limits import LimitExceeded
 from project_service.kit import clock
 from project_service.kit.db.session import is_deadlock, reading
 from project_service.kit.http import errors, responses
@@ -235,19 +238,29 @@ def _store(receiver: EventReceiver, envelope: Envelope, ignored_type: str | None
         return json_response({})
     event_id = envelopes.read_event_id(envelope.header.get("event_id"))
     event_id = event_id or envelopes.read_event_id(raw.get("event_id")) or uuid.uuid4().hex
-    wait = event_limits.count_event(receiver.project_id, receiver.event_limit, now)
-    if wait is not None:
-        headers = {"Retry-After": str(wait), "X-Sentry-Rate-Limits": f"{wait}:default;error:project:rate_limited"}
-        raise CollectorRefused(429, "429 Too Many Requests", "too many events", headers)
+    counter = event_limits.counter_of(receiver.project_id, receiver.event_limit)
+    if (wait := event_limits.wait_of(counter)) is not None:
+        raise _over_limit(receiver, wait)
     arrival = Arrival(now, read_time(envelope.header.get("sent_at")), request.remote_addr, receiver.stores_addresses)
     event = parse_event(raw, arrival, Cleaner(receiver.hidden_keys))
 
     def store() -> None:
         ingestion.store(receiver, event_id, event)
         _count_discarded(receiver, discarded)
+        rate_limits.count_in_unit(counter)  # last: other events of the project wait for this row
 
-    webhooks.commit(store, _is_transient)
+    try:
+        webhooks.commit(store, _is_transient)
+    except LimitExceeded as error:  # several came at once
+        raise _over_limit(receiver, error.wait) from error
     return json_response({"id": event_id})
+
+
+def _over_limit(receiver: EventReceiver, wait: dt.timedelta) -> CollectorRefused:
+    event_limits.count_refused(receiver.project_id, clock.now())
+    seconds = str(rate_limits.seconds_of(wait))
+    headers = {"Retry-After": seconds, "X-Sentry-Rate-Limits": f"{seconds}:default;error:project:rate_limited"}
+    return CollectorRefused(429, "429 Too Many Requests", "too many events", headers)
 
 
 def _is_transient(error: Exception) -> bool:

@@ -1,7 +1,7 @@
-"""The number of events that a project may send in a clock minute, counted in Redis.
+"""The number of events that a project may send in a clock minute.
 
-Without Redis nothing is limited. Refused events are counted there too, by hour: a write to the database for each would
-cost as much as what the limit is there to prevent.
+Refused events are counted by hour in Redis, for the settings page only: a write to the database for each would cost as
+much as what the limit is there to prevent.
 """
 
 from __future__ import annotations
@@ -14,40 +14,44 @@ import structlog
 from flask import current_app
 
 from project_service.areas.error_tracking.errors.models import HOUR_SECONDS
+from project_service.domain import rate_limits
+from project_service.domain.rate_limits import CallCounter, RateLimit
+from project_service.kit.db.session import reading
 
-MINUTE_SECONDS = 60
-KEPT_HOURS = 25
+REFUSED_HOURS = 25
 RETRY_AFTER_FAILURE_SECONDS = 5.0
 PAUSED_UNTIL = "error_tracking_redis_paused_until"
 
 log = structlog.get_logger(__name__)
 
 
-def count_event(project_id: int, limit: int, moment: dt.datetime) -> int | None:
-    """Count an event; the seconds to the end of the minute if there were more than ``limit``, else ``None``."""
-    if limit <= 0 or time.monotonic() < current_app.extensions.get(PAUSED_UNTIL, 0.0):
+def counter_of(project_id: int, limit: int) -> CallCounter:
+    """Return the counter of the events of a project; 0 is no limit."""
+    return RateLimit("error_tracking:events", limit, on_the_clock=True).counter(project_id)
+
+
+def wait_of(counter: CallCounter) -> dt.timedelta | None:
+    """Return the time to the end of the minute if no more events are taken in it, else ``None``."""
+    if counter.limit.calls <= 0:
         return None
-    epoch = int(moment.timestamp())
-    minute = epoch // MINUTE_SECONDS
-    key = f"error_tracking:events:{project_id}:{minute}"
+    with reading():
+        return rate_limits.wait_of(counter)
+
+
+def count_refused(project_id: int, moment: dt.datetime) -> None:
+    """Count a refused event; not while Redis does not respond."""
+    if time.monotonic() < current_app.extensions.get(PAUSED_UNTIL, 0.0):
+        return
+    key = _refused_key(project_id, int(moment.timestamp()) // HOUR_SECONDS)
     client: redis.Redis = current_app.extensions["redis"]
     try:
         with client.pipeline(transaction=False) as pipeline:
             pipeline.incr(key)
-            pipeline.expire(key, 2 * MINUTE_SECONDS)
-            count = int(pipeline.execute()[0])
-        if count <= limit:
-            return None
-        refused = _refused_key(project_id, epoch // HOUR_SECONDS)
-        with client.pipeline(transaction=False) as pipeline:
-            pipeline.incr(refused)
-            pipeline.expire(refused, KEPT_HOURS * HOUR_SECONDS)
+            pipeline.expire(key, REFUSED_HOURS * HOUR_SECONDS)
             pipeline.execute()
     except redis.RedisError as error:
-        log.warning("events are not limited: Redis does not respond", error=str(error))
+        log.warning("refused events are not counted: Redis does not respond", error=str(error))
         current_app.extensions[PAUSED_UNTIL] = time.monotonic() + RETRY_AFTER_FAILURE_SECONDS
-        return None
-    return max(1, MINUTE_SECONDS - epoch % MINUTE_SECONDS)
 
 
 def refused_events(project_id: int, moment: dt.datetime, hours: int) -> int:
@@ -55,10 +59,10 @@ def refused_events(project_id: int, moment: dt.datetime, hours: int) -> int:
     last = int(moment.timestamp()) // HOUR_SECONDS
     client: redis.Redis = current_app.extensions["redis"]
     try:
-        found = client.mget([_refused_key(project_id, last - number) for number in range(hours)])
+        counts = client.mget([_refused_key(project_id, last - number) for number in range(hours)])
     except redis.RedisError:
         return 0
-    return sum(int(one) for one in found if one is not None)
+    return sum(int(count) for count in counts if count is not None)
 
 
 def _refused_key(project_id: int, hour: int) -> str:

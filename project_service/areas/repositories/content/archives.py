@@ -9,15 +9,16 @@ from flask import Response
 from project_service.access.identity import caller
 from project_service.areas.repositories.code_reading import download_slots, find_commit, streamed
 from project_service.areas.repositories.content import raw
-from project_service.domain import rate_limits
 from project_service.domain.projects import Project
+from project_service.domain.rate_limits import RateLimit
 from project_service.domain.repositories.reading import archives
 from project_service.domain.repositories.reading.objects import is_addressable
 from project_service.domain.repositories.reading.repository import CodeRepository
 from project_service.kit.http.errors import NotFound
 
 FORMATS = tuple(archives.FORMATS)
-LIMIT_PER_USER, LIMIT_ANONYMOUS = 60, 100  # a minute and project
+LIMIT_PER_USER = RateLimit("repository_archive", 60)  # and project
+LIMIT_ANONYMOUS = RateLimit("repository_archive", 100)
 ANONYMOUS = 0
 
 
@@ -31,7 +32,7 @@ def respond(project: Project, kind: str, revision: str | None, path: str | None)
         raise NotFound("File")
     user_id = caller().user_id or ANONYMOUS
     limit = LIMIT_PER_USER if user_id else LIMIT_ANONYMOUS
-    rate_limits.check("repository_archive", project.id, user_id, limit=limit)
+    limit.check(project.id, user_id)
     folder = (path or "").strip("/")
 
     def answer(code: CodeRepository) -> tuple[Iterable[bytes], Response]:

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from flask import Request
 
 from project_service.access.abilities import Ability, allowed, find_project
-from project_service.access.git_credentials import TooManyFailures, WrongCredentials, git_caller, has_scope
+from project_service.access.git_credentials import WrongCredentials, git_caller, has_scope
 from project_service.access.identity import Caller
 from project_service.domain.projects import Project, project_by_former_path
+from project_service.domain.rate_limits import seconds_of
 from project_service.domain.repositories.models import CODE, DESIGN, WIKI, repository_of
+from project_service.domain.sign_ins import TooManyFailures, WrongPassword
 from project_service.kit.http import urls
 from project_service.kit.http.errors import NotFound
 
@@ -89,10 +91,10 @@ def authorize(request: Request, path: str, service: str | None) -> GitTarget:
 def _authenticated(request: Request) -> Caller:
     try:
         return git_caller(request)
-    except WrongCredentials as error:
+    except (WrongCredentials, WrongPassword) as error:
         raise _denied() from error
     except TooManyFailures as error:
-        seconds = str(max(1, round(error.wait.total_seconds())))
+        seconds = str(seconds_of(error.wait))
         raise GitRefused(429, "Too many failed sign-ins. Try again later.", {"Retry-After": seconds}) from error
 
 

@@ -35,7 +35,7 @@ from project_service.domain import instance_settings, path_registry
 from project_service.domain.bots import ALERT_BOT
 from project_service.domain.namespaces import Namespace
 from project_service.domain.projects import Project
-from project_service.domain.rate_limits import RateLimit
+from project_service.domain.rate_limits import RateLimitWindow
 from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.notes import Note
@@ -526,7 +526,7 @@ def limited(app):
 
 def rate_limit_subjects():
     db.session.remove()
-    return set(db.session.scalars(select(RateLimit.subject)))
+    return set(db.session.scalars(select(RateLimitWindow.subject)))
 
 
 def test_a_limit_counts_every_request_of_a_receiver(limited, post, project):

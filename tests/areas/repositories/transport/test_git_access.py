@@ -208,7 +208,7 @@ def test_concurrent_password_attempts_are_limited(request_refs, people, project)
     db.session.commit()
     db.session.remove()
 
-    with ThreadPoolExecutor(20) as clients:
+    with ThreadPoolExecutor(passwords.MAX_CHECKS + passwords.MAX_WAITING) as clients:
         pending = [
             clients.submit(request_refs, None, "acme/shop", login=username, password=f"guess {n}") for n in range(30)
         ]

@@ -1,0 +1,31 @@
+"""Authentication of a request with a login and a password: the one way in for pages and git."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from flask import request
+
+from project_service.access import audit
+from project_service.domain import sign_ins
+from project_service.domain.sign_ins import WrongPassword
+from project_service.domain.users import User
+from project_service.kit.db.session import unit_of_work
+
+
+def authenticate(login: str, password: str, may_sign_in: Callable[[User | None], bool]) -> User:
+    """Return the user with this username or e-mail address and password; record the failure if there is none.
+
+    Runs outside of units of work that write, see ``domain.sign_ins.user_with_password``.
+
+    Raises:
+        WrongPassword: for unknown logins, wrong passwords and users who may not sign in.
+        TooManyFailures: no password was checked.
+
+    """
+    try:
+        return sign_ins.user_with_password(login, password, request.remote_addr, may_sign_in)
+    except WrongPassword:
+        with unit_of_work():
+            audit.record_failed_sign_in(login)
+        raise

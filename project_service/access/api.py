@@ -49,7 +49,7 @@ class WithSchema:
     """
 
     schema: type[Schema]
-    found: Any
+    result: Any
     prepare: Callable[[list[Any]], list[Any] | None] | None = None
 
 
@@ -159,14 +159,14 @@ class ApiBlueprint(Blueprint):
         def cut(*args: Any, **url: Any) -> Any:
             if "page" not in g:
                 _load(PAGING_SCHEMAS)
-            found = view(*args, **url)
-            if not isinstance(found, WithSchema):
-                return PageOfRows(*pagination.cut(found, g.page))
-            rows, headers = pagination.cut(found.found, g.page)
-            if found.prepare is not None:
-                prepared = found.prepare(rows)
+            listed = view(*args, **url)
+            if not isinstance(listed, WithSchema):
+                return PageOfRows(*pagination.cut(listed, g.page))
+            rows, headers = pagination.cut(listed.result, g.page)
+            if listed.prepare is not None:
+                prepared = listed.prepare(rows)
                 rows = rows if prepared is None else prepared
-            return WithSchema(found.schema, PageOfRows(rows, headers))
+            return WithSchema(listed.schema, PageOfRows(rows, headers))
 
         return guards.mark(cut, paged=True, parameter_schemas=PAGING_SCHEMAS)
 
@@ -181,8 +181,8 @@ class ApiBlueprint(Blueprint):
 
             @functools.wraps(document(view))
             def serialized(*args: Any, **url: Any) -> Response:
-                found = view(*args, **url)
-                return found if isinstance(found, Response) else _serialized(found, status, instance)
+                result = view(*args, **url)
+                return result if isinstance(result, Response) else _serialized(result, status, instance)
 
             return serialized
 
@@ -231,15 +231,15 @@ def no_content() -> Response:
     return response
 
 
-def _serialized(found: Any, status: int, schema: marshmallow.Schema | None) -> Response:
+def _serialized(result: Any, status: int, schema: marshmallow.Schema | None) -> Response:
     if status == HTTPStatus.NO_CONTENT:
         return no_content()
-    if isinstance(found, WithSchema):
-        schema, found = _instance_of(found.schema, isinstance(found.found, PageOfRows)), found.found
-    if isinstance(found, PageOfRows):
-        rows, directory = _rows_as_json(found.rows, schema), current_app.config["SETTINGS"].data_dir
-        return list_response(rows, status, found.headers, directory)
-    return json_response(_dump(found, schema), status)
+    if isinstance(result, WithSchema):
+        schema, result = _instance_of(result.schema, isinstance(result.result, PageOfRows)), result.result
+    if isinstance(result, PageOfRows):
+        rows, directory = _rows_as_json(result.rows, schema), current_app.config["SETTINGS"].data_dir
+        return list_response(rows, status, result.headers, directory)
+    return json_response(_dump(result, schema), status)
 
 
 def _rows_as_json(rows: Iterable[Any], schema: marshmallow.Schema | None) -> Iterator[bytes]:
@@ -256,8 +256,8 @@ def _instance_of(schema: type[Schema], many: bool) -> Schema:
     return schema(many=many)
 
 
-def _dump(found: Any, schema: marshmallow.Schema | None) -> Any:
-    return found if schema is None or found is None else schema.dump(found)
+def _dump(result: Any, schema: marshmallow.Schema | None) -> Any:
+    return result if schema is None or result is None else schema.dump(result)
 
 
 def _load(schemas: tuple[Schema, ...]) -> dict[str, Any]:

@@ -64,10 +64,10 @@ def record_failed_sign_in(login: str, method: str = "standard") -> None:
 
 def values_of(row: object, *names: str) -> dict[str, Any]:
     """Return some attributes of a row, for ``record_changes``; ``visibility_level`` is the name of ``visibility``."""
-    found = {name: getattr(row, name) for name in names if name != VISIBILITY}
+    values = {name: getattr(row, name) for name in names if name != VISIBILITY}
     if VISIBILITY in names:
-        found[VISIBILITY] = visibility_text(row)
-    return found
+        values[VISIBILITY] = visibility_text(row)
+    return values
 
 
 def visibility_text(row: Any) -> str:

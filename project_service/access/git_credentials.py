@@ -31,26 +31,30 @@ def git_caller(request: Request) -> Caller:
     if "Authorization" not in request.headers:
         return ANONYMOUS
     login, secret = _credentials(request)
-    found = by_secret(secret) or _by_password(login, secret)
-    if found is None:
+    authenticated = by_secret(secret) or _by_password(login, secret)
+    if authenticated is None:
         raise WrongCredentials
-    return found
+    return authenticated
 
 
 def has_scope(caller: Caller, *, push: bool) -> bool:
     """Whether the token of a caller may be used to fetch, or to push; without a token there is no limit."""
-    wanted = SCOPES_TO_PUSH if push else SCOPES_TO_FETCH
-    return caller.token_id is None or not wanted.isdisjoint(caller.scopes)
+    usable = SCOPES_TO_PUSH if push else SCOPES_TO_FETCH
+    return caller.token_id is None or not usable.isdisjoint(caller.scopes)
 
 
 def _credentials(request: Request) -> tuple[str, str]:
     try:
-        given = request.authorization
+        authorization = request.authorization
     except ValueError:  # basic authentication that is not base64
-        given = None
-    if given is None or given.type not in ("basic", "bearer"):
+        authorization = None
+    if authorization is None or authorization.type not in ("basic", "bearer"):
         raise WrongCredentials
-    login, secret = (given.username or "", given.password or "") if given.type == "basic" else ("", given.token or "")
+    login, secret = (
+        (authorization.username or "", authorization.password or "")
+        if authorization.type == "basic"
+        else ("", authorization.token or "")
+    )
     if not secret or "\0" in login + secret:
         raise WrongCredentials
     try:

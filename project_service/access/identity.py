@@ -105,8 +105,8 @@ ANONYMOUS = Caller()
 
 def caller() -> Caller:
     """Return the caller of the current request."""
-    found: Caller = g.get("caller", ANONYMOUS)
-    return found
+    current: Caller = g.get("caller", ANONYMOUS)
+    return current
 
 
 def current_user() -> User:
@@ -135,30 +135,30 @@ def by_token(request: Request, allowed: tuple[str, ...] | None, *, unread: bool 
     text = token_of(request, query(request) if unread else parameters())
     if text is None:
         return ANONYMOUS
-    found = db.session.execute(_select_token, {"digest": digest_of(text)}).first()
-    if found is None:
+    token = db.session.execute(_select_token, {"digest": digest_of(text)}).first()
+    if token is None:
         raise Unauthorized
-    if found.expires_at is not None and found.expires_at <= clock.today():
+    if token.expires_at is not None and token.expires_at <= clock.today():
         raise InvalidToken(EXPIRED)
-    if found.revoked:
+    if token.revoked:
         if ROTATION.search(request.path):  # it may be a copy (GitLab's reuse detection)
-            _in_own_transaction(lambda: resource_bots.revoke_family(found.id))
+            _in_own_transaction(lambda: resource_bots.revoke_family(token.id))
         raise InvalidToken(REVOKED)
-    refuse_inactive(found.state)
-    check_scopes(tuple(found.scopes), allowed, request.method)
-    _note_use(found.id, found.last_used_at, found.user_id, found.last_activity_on)
-    return Caller(found.user_id, found.username, found.admin, found.external, found.id, tuple(found.scopes))
+    refuse_inactive(token.state)
+    check_scopes(tuple(token.scopes), allowed, request.method)
+    _note_use(token.id, token.last_used_at, token.user_id, token.last_activity_on)
+    return Caller(token.user_id, token.username, token.admin, token.external, token.id, tuple(token.scopes))
 
 
 def by_secret(secret: str) -> Caller | None:
     """Return the caller of a valid token of an active user, else ``None``, and note the use of the token."""
-    found = db.session.execute(_select_token, {"digest": digest_of(secret)}).first()
-    if found is None or found.revoked or found.state != ACTIVE:
+    token = db.session.execute(_select_token, {"digest": digest_of(secret)}).first()
+    if token is None or token.revoked or token.state != ACTIVE:
         return None
-    if found.expires_at is not None and found.expires_at <= clock.today():
+    if token.expires_at is not None and token.expires_at <= clock.today():
         return None
-    _note_use(found.id, found.last_used_at, found.user_id, found.last_activity_on)
-    return Caller(found.user_id, found.username, found.admin, found.external, found.id, tuple(found.scopes))
+    _note_use(token.id, token.last_used_at, token.user_id, token.last_activity_on)
+    return Caller(token.user_id, token.username, token.admin, token.external, token.id, tuple(token.scopes))
 
 
 def note_activity(user: User) -> None:
@@ -222,30 +222,30 @@ def by_session() -> Caller:
     secret = session.get(SESSION_KEY)
     if not secret:
         return ANONYMOUS
-    wanted = {"digest": digest_of(str(secret)), "now": clock.now()}
-    found = db.session.execute(_select_session, wanted).first()
-    if found is None:
+    lookup = {"digest": digest_of(str(secret)), "now": clock.now()}
+    session_row = db.session.execute(_select_session, lookup).first()
+    if session_row is None:
         return ANONYMOUS
-    _note_activity(found.user_id, found.last_activity_on)
+    _note_activity(session_row.user_id, session_row.last_activity_on)
     return Caller(
-        found.user_id,
-        found.username,
-        found.admin,
-        found.external,
-        theme=found.theme,
-        password_expired=found.password_expired,
-        two_factor_deadline=_two_factor_deadline(found) if found.two_factor_required else None,
+        session_row.user_id,
+        session_row.username,
+        session_row.admin,
+        session_row.external,
+        theme=session_row.theme,
+        password_expired=session_row.password_expired,
+        two_factor_deadline=_two_factor_deadline(session_row) if session_row.two_factor_required else None,
     )
 
 
-def _two_factor_deadline(found: Any) -> dt.datetime | None:
-    if found.two_factor_enabled:
+def _two_factor_deadline(session_row: Any) -> dt.datetime | None:
+    if session_row.two_factor_enabled:
         return None
-    if found.two_factor_grace_started_at is None:
+    if session_row.two_factor_grace_started_at is None:
         rollback()
         with unit_of_work():
-            two_factor.start_grace(found.user_id)
-    return two_factor.deadline(found.two_factor_grace_started_at, found.grace_hours)
+            two_factor.start_grace(session_row.user_id)
+    return two_factor.deadline(session_row.two_factor_grace_started_at, session_row.grace_hours)
 
 
 def _note_use(token_id: int, last_used_at: dt.datetime | None, user_id: int, last_activity_on: dt.date | None) -> None:

@@ -67,7 +67,7 @@ def add(entry: NavigationEntry, menu: str = "project") -> None:
     entries = MENUS[menu]
     if entry not in entries:
         entries.append(entry)
-        entries.sort(key=lambda one: one.order)
+        entries.sort(key=lambda entry: entry.order)
 
 
 def init_app(app: Flask) -> None:
@@ -95,17 +95,17 @@ def init_app(app: Flask) -> None:
 
 def _signed_in() -> dict[str, Any]:
     asking = caller()
-    known = {"id": asking.user_id, "username": asking.username} if asking.user_id else None
-    return {"signed_in": known, "theme": asking.theme, "two_factor_deadline": asking.two_factor_deadline}
+    user = {"id": asking.user_id, "username": asking.username} if asking.user_id else None
+    return {"signed_in": user, "theme": asking.theme, "two_factor_deadline": asking.two_factor_deadline}
 
 
-def crumbs(place: Project | Namespace) -> list[Project | Namespace]:
+def crumbs(subject: Project | Namespace) -> list[Project | Namespace]:
     """Return the groups above a project or namespace, outermost first, and the thing itself."""
-    inner = place.namespace if isinstance(place, Project) else place
+    inner = subject.namespace if isinstance(subject, Project) else subject
     above = select(Namespace).join(NamespaceAncestor, NamespaceAncestor.ancestor_id == Namespace.id)
     above = above.where(NamespaceAncestor.namespace_id == inner.id).order_by(Namespace.full_path)
-    found = db.session.scalars(above).all()
-    return [*found, place] if isinstance(place, Project) else [*found]
+    groups = db.session.scalars(above).all()
+    return [*groups, subject] if isinstance(subject, Project) else [*groups]
 
 
 def menu(name: str, subject: Any = None, home: str = "", base: str = "") -> list[NavigationLink]:

@@ -13,7 +13,7 @@ from project_service.domain.tracker.issues import OPENED, Issue
 from project_service.kit.db.session import db
 
 
-def add_open_issues(caller: Caller, found: Sequence[Project]) -> None:
+def add_open_issues(caller: Caller, projects: Sequence[Project]) -> None:
     """Set ``open_issues_count`` on each project whose issues the caller may read, with one statement.
 
     Confidential issues are never counted; the count is 0 while an archive is being imported.
@@ -25,8 +25,8 @@ def add_open_issues(caller: Caller, found: Sequence[Project]) -> None:
         .scalar_subquery()
     )
     shown = select(Project.id, counted).where(
-        Project.id.in_([project.id for project in found]), projects_with(caller, "issues")
+        Project.id.in_([project.id for project in projects]), projects_with(caller, "issues")
     )
     counts: dict[int, int] = dict(db.session.execute(shown).all())
-    for project in found:
+    for project in projects:
         project.open_issues_count = 0 if project.loading else counts.get(project.id)

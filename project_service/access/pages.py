@@ -81,9 +81,9 @@ class CookieSessions(SecureCookieSessionInterface):
             data, signed_at = self.get_signing_serializer(app).loads(cookie, max_age=lifetime, return_timestamp=True)
         except BadSignature:
             return self.session_class()
-        found = self.session_class(data)
-        found.signed_at = signed_at
-        return found
+        opened = self.session_class(data)
+        opened.signed_at = signed_at
+        return opened
 
     def should_set_cookie(self, app: Flask, session: SessionMixin) -> bool:
         """Whether to send the cookie: an unchanged one only after some minutes or a rotation of keys."""

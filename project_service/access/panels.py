@@ -40,7 +40,7 @@ def add(panel: Panel) -> None:
         raise ValueError(f"there is no page {panel.page}")
     if panel not in PANELS:
         PANELS.append(panel)
-        PANELS.sort(key=lambda one: one.order)
+        PANELS.sort(key=lambda panel: panel.order)
 
 
 def panels_of(page: str, subject: Any = None) -> list[Filled]:

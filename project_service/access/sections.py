@@ -54,13 +54,13 @@ def add(section: Section) -> None:
         raise ValueError(f"there is no settings page {section.page}")
     if section not in SECTIONS:
         SECTIONS.append(section)
-        SECTIONS.sort(key=lambda one: (one.page, one.order))
+        SECTIONS.sort(key=lambda section: (section.page, section.order))
 
 
 def sections_of(project: Project, page: str) -> list[Section]:
     """The sections of a page that the caller may use."""
-    usable = (one for one in SECTIONS if one.page == page and allowed(caller(), one.ability, project))
-    return [one for one in usable if one.offered()]
+    usable = (section for section in SECTIONS if section.page == page and allowed(caller(), section.ability, project))
+    return [section for section in usable if section.offered()]
 
 
 def pages_of(project: Project) -> dict[str, str]:

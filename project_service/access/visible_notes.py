@@ -26,16 +26,16 @@ def _visible(caller: Caller, project: Project) -> ColumnElement[bool]:
     return true() if role_of(caller, project) >= Role.REPORTER else Note.confidential.is_(False)
 
 
-def notes_matching(caller: Caller, noteable: Noteable, **wanted: Any) -> Select[Note]:
+def notes_matching(caller: Caller, noteable: Noteable, **filters: Any) -> Select[Note]:
     """The notes of an issue or a merge request that the caller may see."""
     statement = notes_on(noteable).where(_visible(caller, noteable.project))
     statement = statement.options(joinedload(Note.author), NO_LAZY_LOADING)
-    if wanted.get("activity_filter") == "only_comments":
+    if filters.get("activity_filter") == "only_comments":
         statement = statement.where(Note.system.is_(False))
-    if wanted.get("activity_filter") == "only_activity":
+    if filters.get("activity_filter") == "only_activity":
         statement = statement.where(Note.system.is_(True))
-    column = getattr(Note, wanted.get("order_by") or "created_at")
-    if wanted.get("sort") == "asc":
+    column = getattr(Note, filters.get("order_by") or "created_at")
+    if filters.get("sort") == "asc":
         return statement.order_by(column.asc(), Note.id.asc())
     return statement.order_by(column.desc(), Note.id.desc())
 

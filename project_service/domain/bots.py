@@ -20,10 +20,10 @@ def id_of_bot(username: str) -> Select[int]:
 
 def bot(username: str) -> User:
     """The bot with this name, created at first use; it cannot sign in."""
-    wanted = select(User).where(User.username == username, User.deleting_since.is_(None))
-    found = db.session.scalar(wanted)
-    if found is not None:
-        return found
+    statement = select(User).where(User.username == username, User.deleting_since.is_(None))
+    user = db.session.scalar(statement)
+    if user is not None:
+        return user
     now = clock.now()
     row = insert(User).values(
         username=username,
@@ -35,4 +35,4 @@ def bot(username: str) -> User:
         updated_at=now,
     )
     db.session.execute(row.on_conflict_do_nothing())
-    return db.session.scalars(wanted).one()
+    return db.session.scalars(statement).one()

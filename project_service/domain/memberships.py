@@ -104,9 +104,9 @@ def alive(kind: Any = Membership, today: Any = None) -> ColumnElement[bool]:
     return or_(kind.expires_at.is_(None), kind.expires_at > (clock.today() if today is None else today))
 
 
-def lesser(one: Any, other: Any) -> ColumnElement[int]:
+def lesser(first: Any, second: Any) -> ColumnElement[int]:
     """The smaller of two levels."""
-    return case((one < other, one), else_=other)
+    return case((first < second, first), else_=second)
 
 
 def role_in(user_id: int, subject: Project | Namespace) -> Role:
@@ -125,13 +125,14 @@ def role_in(user_id: int, subject: Project | Namespace) -> Role:
 def find_project_and_role(user_id: int, id_or_path: str | int) -> tuple[Project, Role]:
     """A project and the highest role of a user in it, with one statement; ``NotFound`` without the project."""
     number = whole_number(str(id_or_path))
-    wanted = str(id_or_path).lower() if number is None else number
-    found = db.session.execute(
-        _project_and_levels(by_id=number is not None), {"wanted": wanted, "user": user_id, "today": clock.today()}
+    id_or_full_path = str(id_or_path).lower() if number is None else number
+    row = db.session.execute(
+        _project_and_levels(by_id=number is not None),
+        {"wanted": id_or_full_path, "user": user_id, "today": clock.today()},
     ).first()
-    if found is None:
+    if row is None:
         raise NotFound("Project")
-    project, *levels = found
+    project, *levels = row
     if project.namespace.owner_id == user_id:
         return project, Role.OWNER
     return project, Role(max(level or 0 for level in levels))
@@ -162,7 +163,7 @@ def inherited_role(user_id: int, subject: Project | Namespace) -> tuple[Role, Na
         above = NamespaceAncestor.namespace_id == subject.namespace_id
     else:
         above = and_(NamespaceAncestor.namespace_id == subject.id, NamespaceAncestor.ancestor_id != subject.id)
-    found = db.session.execute(
+    row = db.session.execute(
         select(Membership.access_level, Namespace)
         .join(NamespaceAncestor, NamespaceAncestor.ancestor_id == Membership.namespace_id)
         .join(Namespace, Namespace.id == Membership.namespace_id)
@@ -170,7 +171,7 @@ def inherited_role(user_id: int, subject: Project | Namespace) -> tuple[Role, Na
         .order_by(Membership.access_level.desc(), Namespace.id)
         .limit(1)
     ).first()
-    return (Role(found[0]), found[1]) if found else (Role.NONE, None)
+    return (Role(row[0]), row[1]) if row else (Role.NONE, None)
 
 
 def direct_membership(user_id: int, subject: Project | Namespace) -> Membership | None:
@@ -180,8 +181,8 @@ def direct_membership(user_id: int, subject: Project | Namespace) -> Membership 
 
 def memberships_of(subject: Project | Namespace) -> Select[Membership]:
     """The direct memberships of a group or project, oldest first."""
-    place = Membership.project_id if isinstance(subject, Project) else Membership.namespace_id
-    return select(Membership).where(place == subject.id).order_by(Membership.id)
+    column = Membership.project_id if isinstance(subject, Project) else Membership.namespace_id
+    return select(Membership).where(column == subject.id).order_by(Membership.id)
 
 
 def owners_of(namespace_id: Any) -> Select[int]:
@@ -198,13 +199,13 @@ def owners_of(namespace_id: Any) -> Select[int]:
     )
 
 
-def add_shares(found: Sequence[Project]) -> None:
+def add_shares(projects: Sequence[Project]) -> None:
     """Set ``shares`` on each project, with one statement for all of them."""
-    by_project: dict[int, list[Share]] = {project.id: [] for project in found}
+    by_project: dict[int, list[Share]] = {project.id: [] for project in projects}
     shares = select(Share).where(Share.project_id.in_(by_project)).order_by(Share.id).options(joinedload(Share.group))
     for share in db.session.scalars(shares):
         by_project[share.project_id or 0].append(share)
-    for project in found:
+    for project in projects:
         project.shares = by_project[project.id]
 
 

@@ -144,10 +144,10 @@ def find_group(id_or_path: str | int) -> Group:
 
 def namespace_of(user: User) -> Namespace:
     """The personal namespace of a user; bots have none, which is ``NotFound``."""
-    found = db.session.scalar(select(UserNamespace).where(UserNamespace.owner_id == user.id))
-    if found is None:
+    namespace = db.session.scalar(select(UserNamespace).where(UserNamespace.owner_id == user.id))
+    if namespace is None:
         raise NotFound("Namespace")
-    return found
+    return namespace
 
 
 def descendants_of(namespace: Namespace) -> Select[int]:

@@ -38,15 +38,15 @@ def path_taken(full_path: str, *, besides: Namespace | Project | None = None) ->
     return besides is None or route.namespace_id != besides.id
 
 
-def store_namespace(namespace: Namespace, parent: Namespace | None, taken: Exception) -> None:
-    """Store a new namespace below its parent; ``taken`` is raised if its path is in use."""
+def store_namespace(namespace: Namespace, parent: Namespace | None, violation: Exception) -> None:
+    """Store a new namespace below its parent; ``violation`` is raised if its path is in use."""
     namespace.parent_id = parent.id if parent else None
     if parent is not None:
         lock_tree(parent)
     _name_namespace(namespace, parent)
     if path_taken(namespace.full_path):
-        raise taken
-    with unique(taken):
+        raise violation
+    with unique(violation):
         db.session.add(namespace)
         db.session.flush()
         db.session.add(Route(path=namespace.full_path.lower(), namespace_id=namespace.id))
@@ -54,27 +54,27 @@ def store_namespace(namespace: Namespace, parent: Namespace | None, taken: Excep
     link_ancestors(namespace)
 
 
-def store_project(project: Project, taken: Exception) -> None:
+def store_project(project: Project, violation: Exception) -> None:
     """Store a new project in its namespace."""
     lock_tree(project.namespace)
     project.full_path = _fitting(f"{project.namespace.full_path}/{project.path}")
-    with unique(taken):
+    with unique(violation):
         db.session.add(project)
         db.session.flush()
         db.session.add(Route(path=project.full_path.lower(), project_id=project.id))
         _forget_former(project.full_path)
 
 
-def move_project(project: Project, taken: Exception) -> None:
+def move_project(project: Project, violation: Exception) -> None:
     """Follow a changed path of a project."""
     lock_tree(project.namespace)
     _lock_project(project)
     full_path = _fitting(f"{project.namespace.full_path}/{project.path}")
-    with unique(taken):
+    with unique(violation):
         _rename_project(project, full_path)
 
 
-def move_namespace(namespace: Namespace, taken: Exception) -> None:
+def move_namespace(namespace: Namespace, violation: Exception) -> None:
     """Follow a changed path or name of a namespace, with all that is below it."""
     parent = db.session.get(Namespace, namespace.parent_id) if namespace.parent_id else None
     lock_tree(namespace, moving=True)
@@ -89,18 +89,18 @@ def move_namespace(namespace: Namespace, taken: Exception) -> None:
             .execution_options(populate_existing=True)
         )
     )
-    with unique(taken):
+    with unique(violation):
         _name_namespace(namespace, parent)
-        known = {namespace.id: namespace}
+        by_id = {namespace.id: namespace}
         for child in below:
-            known[child.id] = child
-            _name_namespace(child, known[child.parent_id or 0])
+            by_id[child.id] = child
+            _name_namespace(child, by_id[child.parent_id or 0])
         if namespace.full_path == before:
             return
-        for place in known.values():
-            _move_route(place)
+        for renamed in by_id.values():
+            _move_route(renamed)
         for project in db.session.scalars(select(Project).where(Project.id.in_(projects_below(namespace)))):
-            _rename_project(project, _fitting(f"{known[project.namespace_id].full_path}/{project.path}"))
+            _rename_project(project, _fitting(f"{by_id[project.namespace_id].full_path}/{project.path}"))
 
 
 def start_deleting_project(project: Project) -> None:
@@ -131,19 +131,19 @@ def is_too_deep(parent: Namespace, deepest: int) -> bool:
     return (depth or 0) >= deepest
 
 
-def visibility_problem(wanted: int, parent: Namespace | None, place: str) -> str | None:
+def visibility_problem(visibility: int, parent: Namespace | None, kind: str) -> str | None:
     """The message if a group or project would be more visible than the group above it."""
-    if parent is None or parent.kind == "user" or wanted <= parent.visibility:
+    if parent is None or parent.kind == "user" or visibility <= parent.visibility:
         return None
-    text, above = Visibility(wanted).text, Visibility(parent.visibility).text
-    if place == "group":
+    text, above = Visibility(visibility).text, Visibility(parent.visibility).text
+    if kind == "group":
         return f"{text} is not allowed since the parent group has a {above} visibility."
     return f"{text} is not allowed in a {above} group."
 
 
-def restriction_problem(wanted: int, by_admin: bool) -> str | None:
+def restriction_problem(visibility: int, by_admin: bool) -> str | None:
     """The message if the visibility is reserved to administrators."""
-    text = Visibility(wanted).text
+    text = Visibility(visibility).text
     if by_admin or text not in instance_settings.setting("restricted_visibility_levels"):
         return None
     return f"{text} has been restricted by your GitLab administrator"
@@ -161,7 +161,7 @@ def visibility_problem_below(namespace: Namespace) -> str | None:
     return None
 
 
-def lock_tree(place: Namespace, *, moving: bool = False) -> None:
+def lock_tree(namespace: Namespace, *, moving: bool = False) -> None:
     """Lock the root above a namespace until the unit of work ends: shared, or exclusively for ``moving``.
 
     Otherwise, on PostgreSQL, a project that is created below a group while the group moves would keep the old path. Any
@@ -174,14 +174,14 @@ def lock_tree(place: Namespace, *, moving: bool = False) -> None:
     root = (
         select(Namespace.id)
         .join(NamespaceAncestor, NamespaceAncestor.ancestor_id == Namespace.id)
-        .where(NamespaceAncestor.namespace_id == place.id, Namespace.parent_id.is_(None))
+        .where(NamespaceAncestor.namespace_id == namespace.id, Namespace.parent_id.is_(None))
         .with_for_update(of=Namespace, read=not moving, key_share=moving)
     )
     with db.session.no_autoflush:
         db.session.execute(root)
-        db.session.refresh(place, ["full_path", "full_name", "deleting_since"])
-    if place.deleting_since is not None:
-        raise NotFound("Group" if place.kind == GROUP else "Namespace")
+        db.session.refresh(namespace, ["full_path", "full_name", "deleting_since"])
+    if namespace.deleting_since is not None:
+        raise NotFound("Group" if namespace.kind == GROUP else "Namespace")
 
 
 def _rename_project(project: Project, full_path: str) -> None:
@@ -190,8 +190,8 @@ def _rename_project(project: Project, full_path: str) -> None:
     project.full_path = full_path
     db.session.execute(update(Route).where(Route.project_id == project.id).values(path=path))
     if former != path:
-        kept = insert(RedirectRoute).values(path=former, project_id=project.id)
-        change = kept.on_conflict_do_update(index_elements=["path"], set_={"project_id": project.id})
+        redirect = insert(RedirectRoute).values(path=former, project_id=project.id)
+        change = redirect.on_conflict_do_update(index_elements=["path"], set_={"project_id": project.id})
         db.session.execute(change)
         _forget_former(path)
 
@@ -199,8 +199,8 @@ def _rename_project(project: Project, full_path: str) -> None:
 def path_now_of(full_path: str) -> str | None:
     """Return the path, in lower case, of the project that had a path before, unless something else has taken it."""
     moved = select(func.lower(Project.full_path)).join(RedirectRoute, RedirectRoute.project_id == Project.id)
-    taken = select(Route.path).where(Route.path == full_path.lower()).exists()
-    return db.session.scalar(moved.where(RedirectRoute.path == full_path.lower(), ~taken))
+    is_taken = select(Route.path).where(Route.path == full_path.lower()).exists()
+    return db.session.scalar(moved.where(RedirectRoute.path == full_path.lower(), ~is_taken))
 
 
 def _forget_former(full_path: str) -> None:

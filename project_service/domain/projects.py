@@ -139,8 +139,8 @@ def project_by(id_or_path: str | int) -> Project | None:
     """One project: digits are always an id, everything else a full path in any case."""
     text = str(id_or_path)
     number = whole_number(text)
-    wanted = text.lower() if number is None else number
-    return db.session.scalar(one_project(by_id=number is not None), {"wanted": wanted})
+    id_or_full_path = text.lower() if number is None else number
+    return db.session.scalar(one_project(by_id=number is not None), {"wanted": id_or_full_path})
 
 
 def project_by_former_path(full_path: str) -> Project | None:

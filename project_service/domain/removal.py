@@ -103,11 +103,11 @@ def _hand_over(column: Column[int], user_id: int) -> None:
     table = column.table
     while True:
         with jobs.step():
-            some = list(db.session.scalars(select(table.c.id).where(column == user_id).limit(BATCH)))
-            if not some:
+            ids = list(db.session.scalars(select(table.c.id).where(column == user_id).limit(BATCH)))
+            if not ids:
                 return
             ghost = bot(GHOST)
-            db.session.execute(update(table).where(table.c.id.in_(some)).values({column: ghost.id}))
+            db.session.execute(update(table).where(table.c.id.in_(ids)).values({column: ghost.id}))
 
 
 def _children_of(parent: str) -> list[Table]:
@@ -130,12 +130,12 @@ def _empty(table: Table, column: Column[int], owner_id: int, *conditions: Column
     while True:
         with jobs.step():
             columns = (table.c.id, table.c.storage_name) if stored else (table.c.id,)
-            some = db.session.execute(select(*columns).where(column == owner_id, *conditions).limit(BATCH)).all()
+            batch = db.session.execute(select(*columns).where(column == owner_id, *conditions).limit(BATCH)).all()
         # the object is deleted first: a remaining row still names its object, a remaining object would never be found
-        for row in some if stored else ():
+        for row in batch if stored else ():
             if row.storage_name:
                 storage().delete(row.storage_name)
-        if not some:
+        if not batch:
             return
         with jobs.step():
-            db.session.execute(delete(table).where(table.c.id.in_([row.id for row in some])))
+            db.session.execute(delete(table).where(table.c.id.in_([row.id for row in batch])))

@@ -43,9 +43,9 @@ class ResourceBot(Model):
     namespace_id: Mapped[int | None] = mapped_column(ForeignKey("namespaces.id", ondelete="SET NULL"), index=True)
 
 
-def column_of(place: ProjectOrGroup) -> ColumnElement[bool]:
+def column_of(subject: ProjectOrGroup) -> ColumnElement[bool]:
     """Return the condition for the bots of a project or group."""
-    return (ResourceBot.project_id if isinstance(place, Project) else ResourceBot.namespace_id) == place.id
+    return (ResourceBot.project_id if isinstance(subject, Project) else ResourceBot.namespace_id) == subject.id
 
 
 def is_bot(user_id: int | None) -> bool:
@@ -63,13 +63,13 @@ def bots_among(user_ids: Iterable[int]) -> set[int]:
     return set(db.session.scalars(bots().where(ResourceBot.user_id.in_(user_ids))))
 
 
-def create_bot(place: ProjectOrGroup, name: str, role: Role, created_by_id: int | None) -> User:
+def create_bot(subject: ProjectOrGroup, name: str, role: Role, created_by_id: int | None) -> User:
     """Create a bot that is a member of a project or group; its name begins with that of the project or group."""
-    kind = "project" if isinstance(place, Project) else "group"
-    username, now = f"{kind}_{place.id}_bot_{secrets.token_hex(16)}", clock.now()
+    kind = "project" if isinstance(subject, Project) else "group"
+    username, now = f"{kind}_{subject.id}_bot_{secrets.token_hex(16)}", clock.now()
     user = User(
         username=username,
-        name=f"{place.name} bot: {name}"[:MAX_NAME_LENGTH],
+        name=f"{subject.name} bot: {name}"[:MAX_NAME_LENGTH],
         email=f"{username}@bots.invalid",
         external=True,  # sees its own project or group, and what is public
         projects_limit=0,
@@ -78,8 +78,8 @@ def create_bot(place: ProjectOrGroup, name: str, role: Role, created_by_id: int 
     )
     db.session.add(user)
     db.session.flush()
-    project_id = place.id if isinstance(place, Project) else None
-    namespace_id = place.id if isinstance(place, Group) else None
+    project_id = subject.id if isinstance(subject, Project) else None
+    namespace_id = subject.id if isinstance(subject, Group) else None
     db.session.add(ResourceBot(user_id=user.id, project_id=project_id, namespace_id=namespace_id))
     db.session.add(
         Membership(
@@ -130,8 +130,8 @@ def _idle(columns: Any) -> Select[Any]:
         or_(PersonalAccessToken.expires_at.is_(None), PersonalAccessToken.expires_at > clock.today()),
     )
     is_homeless = ResourceBot.project_id.is_(None) & ResourceBot.namespace_id.is_(None)
-    found = select(columns).select_from(User).join(ResourceBot, ResourceBot.user_id == User.id)
-    return found.where(User.deleting_since.is_(None), or_(~active, is_homeless))
+    statement = select(columns).select_from(User).join(ResourceBot, ResourceBot.user_id == User.id)
+    return statement.where(User.deleting_since.is_(None), or_(~active, is_homeless))
 
 
 def revoke_family(token_id: int) -> None:

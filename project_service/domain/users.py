@@ -107,5 +107,7 @@ def ids_by_username(*usernames: str) -> Select[int]:
 
 def user_by_login(login: str) -> User | None:
     """The user with this username or e-mail address."""
-    wanted = login.strip().lower()
-    return db.session.scalar(users().where(or_(func.lower(User.username) == wanted, func.lower(User.email) == wanted)))
+    wanted_login = login.strip().lower()
+    return db.session.scalar(
+        users().where(or_(func.lower(User.username) == wanted_login, func.lower(User.email) == wanted_login))
+    )

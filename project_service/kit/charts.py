@@ -34,17 +34,17 @@ class Chart:
     @property
     def total(self) -> int:
         """The sum over all columns."""
-        return sum(sum(found.values()) for _, found in self.columns)
+        return sum(sum(counts.values()) for _, counts in self.columns)
 
     @property
     def highest(self) -> int:
         """The sum of the highest column, which has the full height."""
-        return max((sum(found.values()) for _, found in self.columns), default=0)
+        return max((sum(counts.values()) for _, counts in self.columns), default=0)
 
     @property
     def shown_levels(self) -> list[Any]:
         """The levels that occur."""
-        return [level for level in self.levels if any(found.get(level) for _, found in self.columns)]
+        return [level for level in self.levels if any(counts.get(level) for _, counts in self.columns)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +75,12 @@ def stacked(columns: Sequence[tuple[Any, Mapping[Any, int]]], levels: Sequence[A
     step = WIDTH / max(len(columns), 1)
     bar = min(step - GAP, MAX_BAR_WIDTH)
     margin = (step - GAP - bar) / 2
-    maximum = max((sum(found.values()) for _, found in columns), default=0)
+    maximum = max((sum(counts.values()) for _, counts in columns), default=0)
     bars = []
-    for position, (_, found) in enumerate(columns):
+    for position, (_, counts) in enumerate(columns):
         y = float(HEIGHT)
         for level in reversed(levels):
-            if count := found.get(level):
+            if count := counts.get(level):
                 height = count / maximum * HEIGHT
                 y -= height
                 bars.append(Bar(level, round(position * step + margin, 2), round(y, 2), round(height, 2)))

@@ -95,8 +95,8 @@ def highlight(lines: Sequence[str], language: str) -> list[Markup]:
         output = _run(language, content)
     finally:
         _processes.release()
-    found = output.decode(errors="replace").split("\n")[:-1]
-    return [Markup(line) for line in found] if len(found) <= len(lines) else []  # noqa: S704  # escaped by Pygments
+    highlighted = output.decode(errors="replace").split("\n")[:-1]
+    return [Markup(line) for line in highlighted] if len(highlighted) <= len(lines) else []  # noqa: S704  # escaped by Pygments
 
 
 def _run(language: str, content: bytes) -> bytes:

@@ -99,8 +99,8 @@ def new_request_id() -> str:
 
 def request_id() -> str | None:
     """Return the id of the current request or job."""
-    found: str | None = structlog.contextvars.get_contextvars().get("request_id")
-    return found
+    bound_id: str | None = structlog.contextvars.get_contextvars().get("request_id")
+    return bound_id
 
 
 @contextmanager

@@ -122,17 +122,17 @@ def _spend(text: str) -> int:
 
     The part consists of whole paragraphs: only code blocks extend beyond a blank line.
     """
-    left: int = g.get("markdown_left", MAX_PAGE_COST)
+    budget: int = g.get("markdown_left", MAX_PAGE_COST)
     start = 0
     while start < len(text):
         blank = _BLANK_LINES.search(text, start)
         end = blank.end() if blank else len(text)
         cost = _cost(text[start:end])
-        if cost > left:
+        if cost > budget:
             break
-        left -= cost
+        budget -= cost
         start = end
-    g.markdown_left = left
+    g.markdown_left = budget
     return start
 
 
@@ -201,11 +201,11 @@ def _adapt(state: StateCore) -> None:
 
 def _name_headings(tokens: Sequence[Token]) -> None:
     """Give headings ids by their texts, as links in the same text name them."""
-    known: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for position, token in enumerate(tokens):
         if token.type == "heading_open":
             slug = _NO_SLUG.sub("", tokens[position + 1].content.lower()).replace(" ", "-")
-            count = known[slug] = known.get(slug, -1) + 1
+            count = counts[slug] = counts.get(slug, -1) + 1
             token.attrSet("id", f"{ANCHOR_PREFIX}{slug}-{count}" if count else f"{ANCHOR_PREFIX}{slug}")
 
 

@@ -134,10 +134,10 @@ class Storage:
     def names(self, folder: str) -> list[str]:
         """Return the names below a folder, those of incomplete objects included."""
         try:
-            found = self.filesystem.find(self.path(folder))
+            paths = self.filesystem.find(self.path(folder))
         except FileNotFoundError:
             return []
-        return sorted(path.removeprefix(self.root).lstrip("/") for path in found)
+        return sorted(path.removeprefix(self.root).lstrip("/") for path in paths)
 
     def modified(self, name: str) -> dt.datetime:
         """Return when an object was written."""
@@ -164,8 +164,8 @@ def open_storage(settings: Settings) -> Storage:
 
 def storage() -> Storage:
     """Return the storage of the application."""
-    found: Storage = current_app.extensions["storage"]
-    return found
+    extension: Storage = current_app.extensions["storage"]
+    return extension
 
 
 def _raise_unless_gone(error: OSError) -> None:

@@ -68,7 +68,7 @@ def record(
     """
     kind, entity_id, path = _entity_columns(entity)
     target = target or AuditTarget(kind, entity_id, path)
-    found = {
+    stored_details = {
         **details,
         "event_name": event_name,
         "author_name": author.name,
@@ -81,7 +81,9 @@ def record(
         "ip_address": author.address,
         "entity_path": path,
     }
-    event = AuditEvent(event_name=event_name, author_id=author.id, entity_type=kind, entity_id=entity_id, details=found)
+    event = AuditEvent(
+        event_name=event_name, author_id=author.id, entity_type=kind, entity_id=entity_id, details=stored_details
+    )
     db.session.add(event)
     return event
 

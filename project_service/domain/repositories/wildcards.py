@@ -10,8 +10,8 @@ MAX_EXAMPLES = 20
 
 def examples(pattern: str, names: Sequence[str]) -> dict[str, Any]:
     """The number of names that a protected name covers, and the first ``MAX_EXAMPLES`` of them."""
-    found = [name for name in names if matches(pattern, name)]
-    return {"count": len(found), "names": found[:MAX_EXAMPLES]}
+    covered = [name for name in names if matches(pattern, name)]
+    return {"count": len(covered), "names": covered[:MAX_EXAMPLES]}
 
 
 def matches(pattern: str, name: str) -> bool:
@@ -30,8 +30,8 @@ def matches(pattern: str, name: str) -> bool:
         return False
     position, end = len(first), len(name) - len(last)
     for piece in middle:
-        found = name.find(piece, position, end)
-        if found < 0:
+        at = name.find(piece, position, end)
+        if at < 0:
             return False
-        position = found + len(piece)
+        position = at + len(piece)
     return True

@@ -46,13 +46,13 @@ def labels_of(project: Project) -> Select[Label]:
 
 def find_label(project: Project, id_or_title: str) -> Label:
     """One label by its id or, if no label has that id, by its title."""
-    found = labels_of(project)
+    statement = labels_of(project)
     number = whole_number(id_or_title)
     if number is not None:
-        by_id = db.session.scalar(found.where(Label.id == number))
+        by_id = db.session.scalar(statement.where(Label.id == number))
         if by_id is not None:
             return by_id
-    by_title = db.session.scalar(found.where(Label.title == id_or_title))
+    by_title = db.session.scalar(statement.where(Label.title == id_or_title))
     if by_title is None:
         raise NotFound("Label")
     return by_title
@@ -60,6 +60,6 @@ def find_label(project: Project, id_or_title: str) -> Label:
 
 def text_color(color: str) -> str:
     """The colour in which the title of a label can be read: dark on what is bright."""
-    found = HEX.fullmatch(color)
-    parts = [part * (2 // len(part)) for part in found.groups() if part] if found else []
+    match = HEX.fullmatch(color)
+    parts = [part * (2 // len(part)) for part in match.groups() if part] if match else []
     return DARK if sum(int(part, 16) for part in parts) > BRIGHT else LIGHT

@@ -91,8 +91,8 @@ def merge_requests_of(project: Project) -> Select[MergeRequest]:
 def closed_iids(merge_request: MergeRequest) -> list[int]:
     """The numbers of the issues of the project that the description says are closed by a merge request."""
     text = (merge_request.description or "")[:MAX_SEARCHED_CHARACTERS]
-    found = (NUMBER.findall(mention) for mention in CLOSING.findall(text))
-    return sorted({int(number) for numbers in found for number in numbers})
+    mentions = (NUMBER.findall(mention) for mention in CLOSING.findall(text))
+    return sorted({int(number) for numbers in mentions for number in numbers})
 
 
 def find_merge_request(project: Project, iid: int) -> MergeRequest:

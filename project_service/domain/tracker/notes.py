@@ -100,14 +100,14 @@ def add_resolutions(notes: Iterable[Note]) -> None:
     if not open_to_it:
         return
     at, by = Note.extra["resolved_at"].as_string(), Note.extra["resolved_by_id"].as_string()
-    found = db.session.execute(select(Note.id, at, by).where(Note.id.in_(open_to_it), at.is_not(None))).all()
-    settlers = {number: whole_number(person or "") for number, _, person in found}
-    wanted = {person for person in settlers.values() if person is not None}
-    people = {user.id: user for user in db.session.scalars(select(User).where(User.id.in_(wanted)))}
-    for number, moment, _ in found:
+    settled = db.session.execute(select(Note.id, at, by).where(Note.id.in_(open_to_it), at.is_not(None))).all()
+    settlers = {number: whole_number(person or "") for number, _, person in settled}
+    user_ids = {person for person in settlers.values() if person is not None}
+    people = {user.id: user for user in db.session.scalars(select(User).where(User.id.in_(user_ids)))}
+    for number, moment, _ in settled:
         with suppress(ValueError):  # archives may say anything
-            known = people.get(settlers[number] or 0)
-            open_to_it[number].resolution = Resolution(read_moment(moment), known)
+            user = people.get(settlers[number] or 0)
+            open_to_it[number].resolution = Resolution(read_moment(moment), user)
 
 
 def notes_on(noteable: Noteable) -> Select[Note]:

@@ -91,7 +91,7 @@ def new_ids(model: type[Base]) -> Iterator[int]:
     A block is reserved in a unit of work of its own and is never handed out again, even if no row uses its ids. Blocks
     grow because on SQLite each reservation waits for other writers.
     """
-    counts = (min(FIRST_RESERVED_IDS << turn, MAX_RESERVED_IDS) for turn in itertools.count())
+    counts = (min(FIRST_RESERVED_IDS << doublings, MAX_RESERVED_IDS) for doublings in itertools.count())
     return itertools.chain.from_iterable(_reserve(model.__tablename__, count) for count in counts)
 
 
@@ -99,8 +99,8 @@ def _reserve(table: str, count: int) -> Iterable[int]:
     with unit_of_work():
         allow_asynchronous_commit()  # ids can be lost only together with the rows that use them
         if db.engine.dialect.name != "sqlite":
-            found: list[int] = db.session.scalar(text(RESERVE), {"table": table, "count": count})
-            return found
+            ids: list[int] = db.session.scalar(text(RESERVE), {"table": table, "count": count})
+            return ids
         counted = text("UPDATE sqlite_sequence SET seq = seq + :count WHERE name = :table RETURNING seq")
         last = db.session.scalar(counted, {"count": count, "table": table})
         if last is None:

@@ -54,8 +54,8 @@ def load(statement: Select[Any], *, shorten: bool = False) -> list[Any]:
 
 def deferred_texts() -> list[tuple[Any, str]]:
     """The rows of this unit of work with long texts that are loaded when they are read, and the names of the texts."""
-    found: list[tuple[Any, str]] = db.session.info.setdefault(_DEFERRED, [])
-    return found
+    deferred: list[tuple[Any, str]] = db.session.info.setdefault(_DEFERRED, [])
+    return deferred
 
 
 def release() -> None:

@@ -93,16 +93,16 @@ class Cut:
 class ListedRows:
     """A list that is in memory."""
 
-    found: list[Any]
+    items: list[Any]
 
     @property
     def total(self) -> int:
         """The number of rows."""
-        return len(self.found)
+        return len(self.items)
 
     def rows(self, offset: int, limit: int) -> list[Any]:
         """Return some of the rows."""
-        return self.found[offset : offset + limit]
+        return self.items[offset : offset + limit]
 
 
 class Listing(Protocol):
@@ -125,8 +125,8 @@ class SelectedRows:
     @property
     def total(self) -> int:
         """The number of rows, counted up to one more than ``MAX_COUNTED_ROWS``."""
-        one: ColumnElement[int] = literal_column("1")
-        unordered: Select[Any] = self.statement.order_by(None).with_only_columns(one, maintain_column_froms=True)
+        constant: ColumnElement[int] = literal_column("1")
+        unordered: Select[Any] = self.statement.order_by(None).with_only_columns(constant, maintain_column_froms=True)
         limited = unordered.limit(MAX_COUNTED_ROWS + 1).subquery()
         return db.session.scalar(select(func.count()).select_from(limited)) or 0
 
@@ -144,18 +144,18 @@ class ShortenedRows(SelectedRows):
         return large_texts.load(self.statement.limit(limit).offset(offset), shorten=True)
 
 
-def listing_of(found: Select[Any] | Listing) -> Listing:
+def listing_of(rows: Select[Any] | Listing) -> Listing:
     """Return the list that a statement describes."""
-    return SelectedRows(found) if isinstance(found, Select) else found
+    return SelectedRows(rows) if isinstance(rows, Select) else rows
 
 
-def cut(found: Select[Any] | Keyset | Listing | Cut, page: Page) -> tuple[list[Any], dict[str, str]]:
+def cut(listed: Select[Any] | Keyset | Listing | Cut, page: Page) -> tuple[list[Any], dict[str, str]]:
     """The rows of the page, and the headers that describe the whole list."""
-    if isinstance(found, Cut):
-        return found.rows, found.headers
-    if isinstance(found, Keyset):
-        return _cut_keyset(found, page)
-    listing = listing_of(found)
+    if isinstance(listed, Cut):
+        return listed.rows, listed.headers
+    if isinstance(listed, Keyset):
+        return _cut_keyset(listed, page)
+    listing = listing_of(listed)
     rows = listing.rows(page.offset, page.size + 1)
     more = len(rows) > page.size
     is_last = not more and (bool(rows) or page.number == 1)
@@ -163,12 +163,12 @@ def cut(found: Select[Any] | Keyset | Listing | Cut, page: Page) -> tuple[list[A
     return rows[: page.size], headers(page, total, more=more)
 
 
-def _cut_keyset(found: Keyset, page: Page) -> tuple[list[Any], dict[str, str]]:
-    rows = list(db.session.scalars(found.statement.limit(page.size)))
+def _cut_keyset(keyset: Keyset, page: Page) -> tuple[list[Any], dict[str, str]]:
+    rows = list(db.session.scalars(keyset.statement.limit(page.size)))
     if not rows:
         return rows, {}
-    name = "id_before" if found.descending else "id_after"
-    link = f'<{address({name: getattr(rows[-1], found.key.key)})}>; rel="next"'
+    name = "id_before" if keyset.descending else "id_after"
+    link = f'<{address({name: getattr(rows[-1], keyset.key.key)})}>; rel="next"'
     return rows, {"Link": link, "Links": link}
 
 

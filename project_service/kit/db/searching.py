@@ -28,8 +28,8 @@ _TERM = re.compile(r'"([^"]*)"|(\S+)')
 
 def terms(query: str) -> list[str]:
     """Return the words of a query of at least ``MIN_TERM_LENGTH`` characters; a quoted text is one word."""
-    found = [(quoted or word).strip() for quoted, word in _TERM.findall(query)]
-    return [term for term in found if len(term) >= MIN_TERM_LENGTH]
+    words = [(quoted or word).strip() for quoted, word in _TERM.findall(query)]
+    return [term for term in words if len(term) >= MIN_TERM_LENGTH]
 
 
 def contains(query: str, *columns: Any) -> ColumnElement[bool]:

@@ -160,26 +160,26 @@ def snapshot() -> Iterator[Connection]:
         sqlite.begin_statement.reset(token)
 
 
-def add_unique(row: Row, taken: Exception) -> Row:
-    """Store ``row``, or raise ``taken`` if it violates a unique constraint.
+def add_unique(row: Row, violation: Exception) -> Row:
+    """Store ``row``, or raise ``violation`` if it violates a unique constraint.
 
     A savepoint keeps the rest of the unit of work usable.
     """
-    with unique(taken):
+    with unique(violation):
         db.session.add(row)
     return row
 
 
 @contextmanager
-def unique(taken: Exception) -> Iterator[None]:
-    """Flush the changes made in the block; raise ``taken`` if they violate a unique constraint."""
+def unique(violation: Exception) -> Iterator[None]:
+    """Flush the changes made in the block; raise ``violation`` if they violate a unique constraint."""
     try:
         with db.session.begin_nested():
             yield
             db.session.flush()
     except IntegrityError as error:
         if is_unique_violation(error):
-            raise taken from error
+            raise violation from error
         raise
 
 

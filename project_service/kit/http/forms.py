@@ -48,10 +48,10 @@ class Form(FlaskForm):
                 self.problems += [f"{subject}{text}" for text in texts]
 
 
-def confirmation(title: str, question: str, button: str, back: str, **place: Any) -> str:
+def confirmation(title: str, question: str, button: str, back: str, **subject: Any) -> str:
     """Return the page that asks before something is taken away; its form is sent to the address it was asked at.
 
-    ``back`` is where Cancel leads. ``place``, a ``project`` or a ``group``, gives the page that place's navigation;
+    ``back`` is where Cancel leads. ``subject``, a ``project`` or a ``group``, gives the page that place's navigation;
     ``base`` is the template of a page of neither.
     """
     return render_template(
@@ -62,5 +62,5 @@ def confirmation(title: str, question: str, button: str, back: str, **place: Any
         action=request.path,
         button=button,
         back=back,
-        **place,
+        **subject,
     )

@@ -44,10 +44,10 @@ class Repeated(str):
 
 def parameters() -> dict[str, Any]:
     """Return the parameters of the current request, parsed once."""
-    found: dict[str, Any] | None = g.get("parameters")
-    if found is None:
-        found = g.parameters = read(request)
-    return found
+    parsed: dict[str, Any] | None = g.get("parameters")
+    if parsed is None:
+        parsed = g.parameters = read(request)
+    return parsed
 
 
 def read(request: Request) -> dict[str, Any]:

@@ -44,9 +44,9 @@ class TrustedProxies:
     def _trusts(self, address: str) -> bool:
         """Whether an address is one of the configured proxies."""
         try:
-            found = ipaddress.ip_address(address)
+            proxy = ipaddress.ip_address(address)
         except ValueError:
             return False
         # a socket that listens to both families shows IPv4 clients as ::ffff:10.0.0.1
-        found = getattr(found, "ipv4_mapped", None) or found
-        return any(found in network for network in self.networks if network.version == found.version)
+        proxy = getattr(proxy, "ipv4_mapped", None) or proxy
+        return any(proxy in network for network in self.networks if network.version == proxy.version)

@@ -109,13 +109,13 @@ def after_request(response: Response) -> Response:
 
 def _request_start() -> RequestStart:
     """Return the id of the request, its own if it brought a valid one, and when it began; bind the id to log lines."""
-    found: RequestStart | None = g.get("request_start")
-    if found is None:
-        given = request.headers.get("X-Request-Id", "")
-        request_id = given if logs.REQUEST_ID.fullmatch(given) else logs.new_request_id()
-        found = g.request_start = RequestStart(request_id, time.perf_counter())
+    start: RequestStart | None = g.get("request_start")
+    if start is None:
+        sent_id = request.headers.get("X-Request-Id", "")
+        request_id = sent_id if logs.REQUEST_ID.fullmatch(sent_id) else logs.new_request_id()
+        start = g.request_start = RequestStart(request_id, time.perf_counter())
         logs.bind(request_id=request_id)
-    return found
+    return start
 
 
 def _make_conditional(response: Response) -> None:

@@ -46,8 +46,8 @@ class Schema(marshmallow.Schema):
         values = [field.load_default for field in self.load_fields.values()]
         if any(default is not marshmallow.missing and not isinstance(default, IMMUTABLE_TYPES) for default in values):
             return None
-        found: dict[str, Any] = self.load({})
-        return found
+        loaded: dict[str, Any] = self.load({})
+        return loaded
 
     @classmethod
     def dump_value(cls, value: Any) -> Any:
@@ -108,39 +108,39 @@ def _texts(schema: marshmallow.Schema, messages: Mapping[str, Any], prefix: str 
     texts = []
     for name, field in schema.load_fields.items():
         key = field.data_key or name
-        found = messages.get(key)
-        if found is None:
+        errors = messages.get(key)
+        if errors is None:
             continue
         shown = f"{prefix}[{key}]" if prefix else key
-        texts += _flatten(field, found, shown)
+        texts += _flatten(field, errors, shown)
     return texts
 
 
-def _flatten(field: Any, found: Any, shown: str) -> list[str]:
-    if isinstance(found, list):
-        return [f"{shown} {text}" for text in found]
+def _flatten(field: Any, messages: Any, shown: str) -> list[str]:
+    if isinstance(messages, list):
+        return [f"{shown} {text}" for text in messages]
     if isinstance(field, marshmallow.fields.Nested):
-        return _texts(field.schema, found, shown)
+        return _texts(field.schema, messages, shown)
     return [f"{shown} {fields.INVALID}"]
 
 
 def _counts(schema: Schema, parameters: Mapping[str, Any]) -> list[str]:
     texts = []
     for group in schema.exclusive:
-        given = [name for name in group if parameters.get(name) is not None]
-        if len(given) > 1:
-            texts.append(f"{', '.join(given)} are mutually exclusive")
+        sent = [name for name in group if parameters.get(name) is not None]
+        if len(sent) > 1:
+            texts.append(f"{', '.join(sent)} are mutually exclusive")
     if schema.at_least_one and not any(name in parameters for name in (*schema.at_least_one, *schema.counts_too)):
         texts.append(f"{', '.join(schema.at_least_one)} are missing, at least one parameter must be provided")
     if schema.exactly_one:
-        given = [name for name in schema.exactly_one if parameters.get(name) is not None]
-        if not given:
+        sent = [name for name in schema.exactly_one if parameters.get(name) is not None]
+        if not sent:
             texts.append(f"{', '.join(schema.exactly_one)} are missing, exactly one parameter must be provided")
-        elif len(given) > 1:
-            texts.append(f"{', '.join(given)} are mutually exclusive")
+        elif len(sent) > 1:
+            texts.append(f"{', '.join(sent)} are mutually exclusive")
     if schema.all_or_none:
-        given = [name for name in schema.all_or_none if parameters.get(name) is not None]
-        if given and len(given) < len(schema.all_or_none):
+        sent = [name for name in schema.all_or_none if parameters.get(name) is not None]
+        if sent and len(sent) < len(schema.all_or_none):
             texts.append(f"{', '.join(schema.all_or_none)} provide all or none of parameters")
     return texts
 
@@ -178,5 +178,5 @@ class Inside(marshmallow.fields.Nested):
 
     def get_value(self, obj: Any, attr: str, accessor: Any = None, default: Any = marshmallow.missing) -> Any:
         """Return ``missing`` for ``None`` unless ``keep_none``."""
-        found = super().get_value(obj, attr, accessor, default)
-        return marshmallow.missing if found is None and not self.keep_none else found
+        value = super().get_value(obj, attr, accessor, default)
+        return marshmallow.missing if value is None and not self.keep_none else value

@@ -25,8 +25,8 @@ def counts() -> dict[str, tuple[int, float]]:
         .where(Task.failed_at.is_(None), Task.run_at <= now)
         .group_by(Task.queue)
     )
-    found = {queue: (number, max(0.0, (now - oldest).total_seconds())) for queue, number, oldest in rows}
-    return {queue: found.get(queue, (0, 0.0)) for queue in QUEUES}
+    waiting = {queue: (number, max(0.0, (now - oldest).total_seconds())) for queue, number, oldest in rows}
+    return {queue: waiting.get(queue, (0, 0.0)) for queue in QUEUES}
 
 
 def in_progress(queue: str) -> list[tuple[str, list[Any]]]:
@@ -67,8 +67,8 @@ def outcomes() -> dict[tuple[str, str], int]:
         stored = connect().hgetall(OUTCOMES_KEY)
     except redis.RedisError:
         return {}
-    found = {tuple(key.decode().split(" ", 1)): int(number) for key, number in stored.items()}  # type: ignore[union-attr]  # typed for the asynchronous client too
-    return {(name, outcome): number for (outcome, name), number in found.items()}
+    totals = {tuple(key.decode().split(" ", 1)): int(number) for key, number in stored.items()}  # type: ignore[union-attr]  # typed for the asynchronous client too
+    return {(name, outcome): number for (outcome, name), number in totals.items()}
 
 
 def count_outcome(name: str, outcome: str) -> None:

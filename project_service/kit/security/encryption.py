@@ -31,10 +31,10 @@ class KeyProof(Model):
 def encrypted_columns() -> list[tuple[Table, Column[str]]]:
     """All encrypted columns, found through the models."""
     return [
-        (found, one)
-        for found in Base.metadata.sorted_tables
-        for one in found.columns
-        if isinstance(one.type, key_ring.Encrypted)
+        (table, column)
+        for table in Base.metadata.sorted_tables
+        for column in table.columns
+        if isinstance(column.type, key_ring.Encrypted)
     ]
 
 
@@ -58,8 +58,8 @@ def try_secrets() -> int:
     for stored, encrypted in encrypted_columns():
         raw = table(stored.name, column(encrypted.name, Text))
         with unit_of_work(write=False):
-            some = select(raw.c[encrypted.name]).where(raw.c[encrypted.name].is_not(None)).limit(SAMPLE)
-            values = list(db.session.scalars(some))
+            sample = select(raw.c[encrypted.name]).where(raw.c[encrypted.name].is_not(None)).limit(SAMPLE)
+            values = list(db.session.scalars(sample))
         for value in values:
             try:
                 key_ring.keyring().decrypt(value)
@@ -94,7 +94,7 @@ def forget(settings: Settings) -> int:
 
 
 def _renew_all(keyring: key_ring.KeyRing) -> int:
-    return sum(_rotate_column(keyring, found, one.name) for found, one in encrypted_columns())
+    return sum(_rotate_column(keyring, table, column.name) for table, column in encrypted_columns())
 
 
 def _rotate_column(keyring: key_ring.KeyRing, encrypted: Table, name: str) -> int:
@@ -102,8 +102,8 @@ def _rotate_column(keyring: key_ring.KeyRing, encrypted: Table, name: str) -> in
     last, count = 0, 0
     while True:
         with unit_of_work():
-            some = select(raw.c.id, raw.c[name]).where(raw.c.id > last, raw.c[name].is_not(None))
-            rows = list(db.session.execute(some.order_by(raw.c.id).limit(BATCH).with_for_update()))
+            batch = select(raw.c.id, raw.c[name]).where(raw.c.id > last, raw.c[name].is_not(None))
+            rows = list(db.session.execute(batch.order_by(raw.c.id).limit(BATCH).with_for_update()))
             for row_id, stored in rows:
                 db.session.execute(update(raw).where(raw.c.id == row_id).values({name: keyring.renew(stored)}))
         if not rows:

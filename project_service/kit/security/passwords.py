@@ -52,9 +52,9 @@ def hash_password(password: str) -> str:
 def password_matches(stored: str | None, password: str) -> bool:
     """Check a password; a user without one takes the same time."""
     try:
-        known = stored or _unused_hash()
+        password_hash = stored or _unused_hash()
         with _checks:
-            return _hasher.verify(known, password) and stored is not None
+            return _hasher.verify(password_hash, password) and stored is not None
     except (argon2.exceptions.VerificationError, argon2.exceptions.InvalidHashError):
         return False
 

@@ -322,12 +322,12 @@ def _remaining(deadline: float) -> float:
 def _watch(sock: socket.socket, deadline: float, minimum_rate: MinimumRate | None, over: threading.Event) -> None:
     """Shut a socket down at the deadline or when the rate is too low, unless the request ends first."""
     while True:
-        left = deadline - time.monotonic()
-        until_look = left if minimum_rate is None else minimum_rate.check_period()
-        if left <= 0 or (minimum_rate is not None and minimum_rate.too_slow):
+        seconds_left = deadline - time.monotonic()
+        until_look = seconds_left if minimum_rate is None else minimum_rate.check_period()
+        if seconds_left <= 0 or (minimum_rate is not None and minimum_rate.too_slow):
             _shut(sock)
             return
-        if over.wait(min(left, until_look)):
+        if over.wait(min(seconds_left, until_look)):
             return
 
 

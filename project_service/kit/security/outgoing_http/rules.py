@@ -162,9 +162,9 @@ def check_allow_list_entry(entry: str) -> None:
 
     ``example.com``, ``example.com:8080``, ``10.0.0.1``, ``10.0.0.0/8:443``, ``fd00::/8``, ``[fd00::1]:8080``.
     """
-    place, _ = _parse_entry(entry)
+    host, _ = _parse_entry(entry)
     # Checked only here: older releases stored such entries, which match nothing and must not fail every request.
-    if isinstance(place, str) and HEXADECIMAL.fullmatch(place.rpartition(".")[2]):
+    if isinstance(host, str) and HEXADECIMAL.fullmatch(host.rpartition(".")[2]):
         raise _not_an_entry(entry)
 
 
@@ -223,15 +223,15 @@ def _parse_host(host: str) -> str:
 def _parse_entry(entry: str) -> tuple[str | Network, int | None]:
     match = ENTRY.fullmatch(entry)
     # An IPv6 address without brackets matches nothing: all its colons belong to it.
-    place = (match["bracketed"] or match["plain"]) if match else entry
+    host = (match["bracketed"] or match["plain"]) if match else entry
     port = int(match["port"]) if match and match["port"] else None
     if port is not None and not 0 < port < 65536:
         raise _not_an_entry(entry)
     with suppress(ValueError):
-        return ipaddress.ip_network(place, strict=False), port
+        return ipaddress.ip_network(host, strict=False), port
     # A text that ends in a number and is no address is a typing error (a lone port, an octet too many).
-    name = place.lower().rstrip(".")
-    if len(name) > 255 or not HOST_NAME.fullmatch(place) or name.rpartition(".")[2].isdigit():
+    name = host.lower().rstrip(".")
+    if len(name) > 255 or not HOST_NAME.fullmatch(host) or name.rpartition(".")[2].isdigit():
         raise _not_an_entry(entry)
     return name, port
 
@@ -249,14 +249,14 @@ def _addresses(target: Target, resolver: Resolver, resolve_seconds: float) -> tu
     # The system's resolver cannot be interrupted, only abandoned.
     pool = ThreadPoolExecutor(max_workers=1)
     try:
-        found = pool.submit(resolver, target.host, target.port, 0, socket.SOCK_STREAM).result(resolve_seconds)
+        resolved = pool.submit(resolver, target.host, target.port, 0, socket.SOCK_STREAM).result(resolve_seconds)
     except (OSError, UnicodeError):  # a time-out is an OSError, a label over 63 characters a UnicodeError
         raise Blocked(UNRESOLVED) from None
     finally:
         pool.shutdown(wait=False)
-    if not found:
+    if not resolved:
         raise Blocked(UNRESOLVED)
-    return tuple(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))
+    return tuple(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in resolved))
 
 
 def _is_address(host: str) -> bool:
@@ -307,10 +307,10 @@ def _is_allowed(target: Target, address: Address, policy: Policy) -> bool:
         own = _parse(policy.own_url)
         if (own.host, own.port) == (target.host, target.port):
             return True
-    places = [place for place, port in map(_parse_entry, policy.allowed) if port in (None, target.port)]
+    hosts = [host for host, port in map(_parse_entry, policy.allowed) if port in (None, target.port)]
     return any(
-        place == target.host if isinstance(place, str) else address in place or _unwrapped(address) in place
-        for place in places
+        host == target.host if isinstance(host, str) else address in host or _unwrapped(address) in host
+        for host in hosts
     )
 
 

@@ -1002,6 +1002,17 @@ def test_an_incomplete_bundle_fails_the_import(damage, bring, tmp_path):
     assert error_of(bring(make_archive({}, files={"project.bundle": bundle}))).startswith("Invalid bundle file")
 
 
+def test_a_ref_with_the_name_of_a_namespace_fails_the_import(bring, tmp_path):
+    folder = tmp_path / "git"
+    make_bundle(folder)
+    (folder / "refs/tags").rmdir()
+    (folder / "refs/tags").write_bytes((folder / "refs/heads/main").read_bytes())
+
+    state = bring(make_archive({}, files={"project.bundle": bundle_of(folder)}))
+
+    assert error_of(state) == "Invalid bundle file: funny refname tags"
+
+
 def packed(kind, size, content, before=b""):
     """An object in the format of packs."""
     head, size = [(kind << 4) | (size & 15)], size >> 4

@@ -16,6 +16,21 @@ from project_service.kit.storage import storage
 
 BRANCHES, TAGS = "refs/heads/", "refs/tags/"
 KEEP_AROUND = "refs/keep-around/"  # as GitLab names refs to commits that nothing else points to
+# refs with such a name would leave no room for those below it
+NAMESPACES = frozenset(
+    f"refs/{name}"
+    for name in (
+        "heads",
+        "tags",
+        "notes",
+        "merge-requests",
+        "environments",
+        "pipelines",
+        "keep-around",
+        "remotes",
+        "tmp",
+    )
+)
 MASTER = "master"
 COMMIT_ID = re.compile(r"[0-9a-f]{40}")
 # what may be the name of a branch or a tag, by the rules of git-check-ref-format
@@ -66,6 +81,14 @@ def check_head(bundle: Path) -> None:
     with bundle.open("rb") as file:
         if not list(_refs(file)) or file.read(len(PACK)) != PACK:
             raise BadBundle("Invalid bundle file")
+
+
+def check_ref_names(bundle: Path) -> None:
+    """Raise ``BadBundle`` if a ref of a bundle has the name of a namespace, as ``refs/tags``."""
+    with bundle.open("rb") as file:
+        for name, _ in _refs(file):
+            if name in NAMESPACES:
+                raise BadBundle(f"Invalid bundle file: funny refname {name.removeprefix('refs/')}")
 
 
 def _refs(bundle: IO[bytes]) -> Iterator[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import delete, select
@@ -20,6 +20,7 @@ BATCH = 500
 MAX_NAME_BYTES = 1024
 SHA = re.compile(r"[0-9a-f]{40}", re.IGNORECASE)
 FAILED = "failed to update ref"
+FUNNY = "funny refname"  # as git says it
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,14 @@ def is_valid_name(short_name: str) -> bool:
     if short_name in ("", "HEAD", "@") or short_name.startswith(("-", BRANCHES, "refs/remotes/")):
         return False
     return len(short_name.encode()) <= MAX_NAME_BYTES and REF.fullmatch(short_name) is not None
+
+
+def is_namespace(name: str) -> bool:
+    """Whether a full name has only one part after ``refs/``.
+
+    As in git no such ref is created: ``refs/tags`` would leave no room for any tag.
+    """
+    return name.count("/") < 2
 
 
 def is_like_sha(short_name: str) -> bool:
@@ -139,7 +148,7 @@ def _name_conflicts(repository: Repository, changes: Iterable[RefChange]) -> dic
     if len(created) > BATCH:
         known = set(_names_between(repository, "", "\U0010ffff")) - deleted
     else:
-        known = {name for one in created for name in _related(repository, one)} - deleted
+        known = {name for one in created for name in _related(repository, one, deleted)} - deleted
     failures: dict[str, str] = {}
     above = {parent for name in known for parent in _parents(name)}
     for name in created:
@@ -151,9 +160,11 @@ def _name_conflicts(repository: Repository, changes: Iterable[RefChange]) -> dic
     return failures
 
 
-def _related(repository: Repository, name: str) -> list[str]:
+def _related(repository: Repository, name: str, deleted: Collection[str]) -> list[str]:
+    """The refs above a name, and refs below it: so many that one stays when ``deleted`` are gone."""
     # "0" follows "/"
-    return [*_current(repository, _parents(name)), *_names_between(repository, f"{name}/", f"{name}0", limit=BATCH)]
+    below = _names_between(repository, f"{name}/", f"{name}0", limit=len(deleted) + 1)
+    return [*_current(repository, _parents(name)), *below]
 
 
 def _names_between(repository: Repository, first: str, end: str, limit: int | None = None) -> list[str]:

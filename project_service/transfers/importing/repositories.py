@@ -31,6 +31,7 @@ def restore_repository(folder: Path, kind: str, bundle: Path) -> Path:
     """
     target = folder / f"{kind}.git"
     bundles.unbundle(bundle, target)
+    bundles.check_ref_names(bundle)
     git.check(target)
     return target
 

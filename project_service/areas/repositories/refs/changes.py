@@ -25,6 +25,7 @@ from project_service.kit.http.errors import BadRequest, Forbidden, NotFound
 MAX_MESSAGE_BYTES = 1 << 20
 INVALID_REF = "Failed to create branch '{}': invalid reference name '{}'"
 CONFLICT = "Failed to create branch '{}': Branch name conflicts with existing branch hierarchy."
+TAG_CONFLICT = "Failed to create tag '{}': Tag name conflicts with existing tag hierarchy."
 
 
 def create_tag(project: Project, *, tag_name: str, ref: str, message: str | None = None) -> None:
@@ -46,7 +47,7 @@ def create_tag(project: Project, *, tag_name: str, ref: str, message: str | None
         if target != commit.id:
             stored = packs.store_packs(project.id, view)
         if _apply(project, change, view, stored):
-            raise BadRequest(f"Tag {tag_name} already exists")
+            raise BadRequest(TAG_CONFLICT.format(tag_name))
 
 
 def create_branch(project: Project, *, branch: str, ref: str) -> None:

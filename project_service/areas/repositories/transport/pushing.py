@@ -62,6 +62,8 @@ def prepare(push: RequestedPush, facts: PushFacts) -> dict[str, str]:
     for change in push.changes:
         if change.name.startswith(NOT_PUSHED):
             failures[change.name] = HIDDEN
+        elif refs.is_namespace(change.name) and not change.deletes:
+            failures[change.name] = refs.FUNNY
         elif change.name not in failures and (
             is_branch_without_commit(change, facts.types) or not REF.fullmatch(change.name)
         ):

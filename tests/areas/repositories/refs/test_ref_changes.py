@@ -7,6 +7,7 @@ import pytest
 from tests.support.sample_data import DEV, OLIVE, RITA
 
 FIRST = "v1.0"
+CONFLICT = "Failed to create tag '{}': Tag name conflicts with existing tag hierarchy."
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def test_tags_are_created_fetched_by_git_and_deleted(as_, tags, project, git_of,
         ({"tag_name": "a..b", "ref": "main"}, "Tag name invalid"),
         ({"tag_name": "new", "ref": "nothing"}, "Target nothing is invalid"),
         ({"tag_name": "main", "ref": "main"}, "You cannot use default branch name to create a tag"),
-        ({"tag_name": f"{FIRST}/below", "ref": "main"}, f"Tag {FIRST}/below already exists"),
+        ({"tag_name": f"{FIRST}/below", "ref": "main"}, CONFLICT.format(f"{FIRST}/below")),
     ],
 )
 def test_invalid_tags_are_refused(as_, tags, fields, text):

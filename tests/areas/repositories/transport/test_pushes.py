@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from sqlalchemy import select
 
 from project_service.areas.repositories.transport import git_access, receiving
-from project_service.domain.repositories import models
+from project_service.domain.repositories import models, refs
 from project_service.domain.repositories.models import RepositoryPack, RepositoryRef
 from project_service.domain.repositories.protection import ProtectedBranch
 from project_service.domain.tokens import PersonalAccessToken
@@ -168,6 +170,34 @@ def test_other_ref_names_are_refused_or_hidden(maintainer, project):
     assert "SHA-1 or SHA-256 branch name" in maintainer.push(SHOP, f"main:refs/heads/{sha}", check=False).stderr
     maintainer.push(SHOP, "main:refs/notes/semantic-release")
     assert set(refs_of(project)) == {"refs/heads/main", "refs/notes/semantic-release"}
+
+
+def test_refs_with_the_name_of_a_namespace_are_refused(maintainer, project):
+    names = ["refs/tags", "refs/heads", "refs/merge-requests", "refs/HEAD", "refs/stash"]
+
+    refused = maintainer.push(SHOP, *(f"main:{name}" for name in names), "main:refs/tags/v1", check=False)
+
+    assert [name for name in names if f"main -> {name} (funny refname)" not in refused.stderr] == []
+    assert set(refs_of(project)) == {"refs/heads/main", "refs/tags/v1"}
+
+
+def test_concurrent_pushes_of_refs_one_below_the_other_create_one_of_them(maintainer, project):
+    with ThreadPoolExecutor(4) as executor:
+        names = ["x", "x/y", "x/y/z", "x/y/z/0"]
+        pushed = list(executor.map(lambda name: maintainer.push(SHOP, f"main:{name}", check=False), names))
+
+    assert sorted(process.returncode for process in pushed) == [0, 1, 1, 1]
+    assert len(refs_of(project)) == 2
+
+
+def test_a_ref_is_created_only_when_all_refs_below_it_are_deleted(maintainer, project, monkeypatch):
+    monkeypatch.setattr(refs, "BATCH", 2)
+    maintainer.push(SHOP, *(f"main:v/{number}" for number in range(4)))
+
+    late = maintainer.push(SHOP, *(f":v/{number}" for number in range(3)), "main:v", check=False)
+
+    assert "main -> v (failed to update ref)" in late.stderr
+    maintainer.push(SHOP, ":v/3", "main:v")
 
 
 def test_a_push_continues_a_bundle_and_survives_a_deleted_cache(git_of, people, project, tmp_path):

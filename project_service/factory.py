@@ -92,6 +92,7 @@ from project_service.domain.repositories import maintenance
 from project_service.kit import logs, markdown, metrics
 from project_service.kit.db import session
 from project_service.kit.http import responses
+from project_service.kit.http.admission import MAX_BODY_BYTES, ViewAdmission
 from project_service.kit.http.errors import Unavailable, UnknownRoute
 from project_service.kit.http.proxies import TrustedProxies
 from project_service.kit.http.urls import API, RawPaths, Segment
@@ -104,7 +105,7 @@ from project_service.transfers import routes as transfers
 full_path_pages = PageBlueprint("addresses", __name__)
 
 
-@full_path_pages.get("/<path:full_path>")
+@full_path_pages.get("/<path:full_path>", reads_repository=True)
 @full_path_pages.allow(Ability.ANYBODY)
 def show_full_path(full_path: str) -> Any:
     """Show the user, group or project of a full path to callers who may see it."""
@@ -199,7 +200,6 @@ LOADED = (
     members_jobs,
     repository_jobs,
 )
-LARGEST_BODY = 10 << 20
 REDIS_TIMEOUT_SECONDS = 3
 
 log = structlog.get_logger(__name__)
@@ -239,9 +239,9 @@ def create_app(settings: Settings | None = None) -> responses.Application:
     issue_closed.connect(incidents.on_issue_closed)
     for pages in PAGES:
         app.register_blueprint(pages)
-    raw_paths = RawPaths(app.wsgi_app, _endings(app))
-    proxies = TrustedProxies(raw_paths, settings.trusted_proxies)
-    app.client_address = proxies.client_address
+    endings = _endings(app)
+    proxies = TrustedProxies(RawPaths(app.wsgi_app, endings), settings.trusted_proxies)
+    app.admission = ViewAdmission(app, proxies, endings)
     app.wsgi_app = proxies  # type: ignore[method-assign]  # Flask documents this
     return app
 
@@ -259,8 +259,8 @@ def _configure(app: responses.Application, settings: Settings) -> None:
         SESSION_COOKIE_SECURE=secure,
         SESSION_COOKIE_HTTPONLY=True,
         SESSION_COOKIE_SAMESITE="Lax",
-        MAX_CONTENT_LENGTH=LARGEST_BODY,
-        MAX_FORM_MEMORY_SIZE=LARGEST_BODY,
+        MAX_CONTENT_LENGTH=MAX_BODY_BYTES,
+        MAX_FORM_MEMORY_SIZE=MAX_BODY_BYTES,
         WTF_CSRF_CHECK_DEFAULT=False,
         WTF_CSRF_TIME_LIMIT=None,
     )

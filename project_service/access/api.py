@@ -25,6 +25,7 @@ from project_service.kit import bigint_json
 from project_service.kit.db import large_texts, pagination
 from project_service.kit.db.session import reading, unit_of_work
 from project_service.kit.http import responses
+from project_service.kit.http.admission import MAX_BODY_BYTES
 from project_service.kit.http.errors import MethodNotAllowed as NotAllowed
 from project_service.kit.http.errors import ServiceError, Unauthorized
 from project_service.kit.http.list_responses import list_response
@@ -75,6 +76,7 @@ class ApiBlueprint(Blueprint):
     ) -> None:
         """Register a view behind the steps of a request; raise ``Unguarded`` for a view that names no ability."""
         guards.check_guarded(view_func)
+        guards.mark_for_server(view_func, options)
         name = endpoint or view_func.__name__
         options["parameters"] = api_documentation.path_parameters(rule)
         [method] = options["methods"]
@@ -197,6 +199,12 @@ class ApiBlueprint(Blueprint):
         max_body_bytes = getattr(view, "max_body_bytes", None)
         first = getattr(view, "first", None)
 
+        def body_limit() -> int:
+            with reading():
+                # a token in the body is not read yet: its sender keeps the default limit
+                is_known = identity.by_token(request, scopes, unread=True).user_id is not None
+                return guards.in_bytes(max_body_bytes) if is_known else MAX_BODY_BYTES
+
         @functools.wraps(view)
         def handle(**url: Any) -> Any:
             g.path_names = self.path_names
@@ -204,10 +212,7 @@ class ApiBlueprint(Blueprint):
                 with reading():
                     first()
             if max_body_bytes is not None:
-                with reading():
-                    # a token in the body is not read yet: its sender keeps the default limit
-                    if identity.by_token(request, scopes, unread=True).user_id is not None:
-                        guards.set_body_limit(max_body_bytes())
+                request.max_content_length = body_limit()
             parameters()
             with reading():
                 g.caller = identity.sudo(request, identity.by_token(request, scopes))
@@ -216,7 +221,7 @@ class ApiBlueprint(Blueprint):
             with unit_of_work(write=max_body_bytes is None):
                 return view(**url)
 
-        return handle
+        return handle if max_body_bytes is None else guards.mark(handle, body_limit=body_limit)
 
 
 def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:

@@ -7,8 +7,6 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from flask import request
-
 from project_service.access.abilities import Ability, find_project, judge
 from project_service.access.identity import caller
 from project_service.domain.namespaces import find_group, find_namespace
@@ -71,15 +69,24 @@ def _find(name: str, text: str) -> Any:
         return find(text.removesuffix(".json"))
 
 
+def mark_for_server(view: View, options: dict[str, Any]) -> None:
+    """Move the options of a route that are for the web server to its view (``kit/http/admission.py``).
+
+    ``reads_repository``: the view reads a repository, so it may wait for git. ``is_long``: its response may be large.
+    """
+    mark(view, **{name: options.pop(name) for name in ("reads_repository", "is_long") if name in options})
+
+
 def check_guarded(view: Callable[..., Any]) -> None:
     """Raise ``Unguarded`` for a view without ``allow``."""
     if not hasattr(view, "ability"):
         raise Unguarded(f"{view.__module__}.{view.__name__} names no ability")
 
 
-def set_body_limit(max_bytes: int | None) -> None:
-    """Set the maximum size of the body of this request; ``None`` is unlimited (to Flask it would be the default)."""
-    request.max_content_length = sys.maxsize if max_bytes is None else max_bytes
+def in_bytes(limit: Callable[[], int | None] | None) -> int:
+    """Return the current limit of a view for bodies; without one it is unlimited (to Flask it would be the default)."""
+    found = None if limit is None else limit()
+    return sys.maxsize if found is None else found
 
 
 def numeric(text: str) -> int:

@@ -113,6 +113,7 @@ class PageBlueprint(Blueprint):
     ) -> None:
         """Register a page behind the steps of a request; raise ``Unguarded`` for a page that names no ability."""
         guards.check_guarded(view_func)
+        guards.mark_for_server(view_func, options)
         super().add_url_rule(rule, endpoint or view_func.__name__, self._handle(view_func), *args, **options)
 
     def signed_in(self, view: View) -> View:
@@ -178,7 +179,9 @@ class PageBlueprint(Blueprint):
             with reading() if own_transactions else unit_of_work(write=max_body_bytes is None):
                 return view(**url)
 
-        return handle
+        if max_body_bytes is None:
+            return handle
+        return guards.mark(handle, body_limit=lambda: _body_limit(max_body_bytes))
 
 
 def _read(view: View, url: dict[str, Any]) -> FlaskResponse:
@@ -203,11 +206,17 @@ def _authenticate_sender(max_body_bytes: Callable[[], int | None] | None) -> Non
     """Refuse anonymous senders of large bodies, and of requests that programs send too, before the body is read."""
     if max_body_bytes is None and not is_for_programs():
         return
+    limit = _body_limit(max_body_bytes)
+    if max_body_bytes is not None:
+        request.max_content_length = limit
+
+
+def _body_limit(max_body_bytes: Callable[[], int | None] | None) -> int:
+    """Return how large a body of the browser's user may be; raise ``Unauthorized`` for an anonymous one."""
     with reading():
         if identity.by_session().user_id is None:
             raise Unauthorized
-        if max_body_bytes is not None:
-            guards.set_body_limit(max_body_bytes())
+        return guards.in_bytes(max_body_bytes)
 
 
 def error_page(error: ServiceError) -> FlaskResponse:

@@ -15,9 +15,8 @@ from typing import Any
 from gunicorn.workers.gasgi import ASGIWorker
 from werkzeug.exceptions import RequestTimeout
 
-from project_service.runtime import wsgi_adapter
-from project_service.runtime.waiting_bodies import WaitingBodies, remote_address
-from project_service.runtime.wsgi_adapter import GRACE_SECONDS, MIN_BYTES_PER_SECOND, WsgiAdapter
+from project_service.runtime.request_bodies import GRACE_SECONDS, MIN_BYTES_PER_SECOND
+from project_service.runtime.wsgi_adapter import WsgiAdapter, error_body
 
 MEMORY_DIR = "/dev/shm"  # noqa: S108  # gunicorn opens and unlinks its file there safely
 STOP_IDLE_SECONDS = 1.0
@@ -155,9 +154,12 @@ class WebWorker(ASGIWorker):
 
     def load_wsgi(self) -> None:
         super().load_wsgi()
-        limit = getattr(self.asgi, "max_waiting_bodies_per_client", 0)
-        waiting = WaitingBodies(limit, getattr(self.asgi, "client_address", remote_address))
-        adapter = WsgiAdapter(self.asgi, getattr(self.asgi, "spool_dir", None), waiting)
+        adapter = WsgiAdapter(
+            self.asgi,
+            getattr(self.asgi, "admission", None),
+            getattr(self.asgi, "spool_dir", None),
+            getattr(self.asgi, "max_waiting_bodies_per_client", 0),
+        )
 
         async def serve(scope: Any, receive: Any, send: Any) -> None:
             connection = self.connections[scope["client"]]
@@ -185,7 +187,7 @@ class WebWorker(ASGIWorker):
 
 def raw_response(error: RequestTimeout) -> bytes:
     """A complete response to a request that the application has not seen."""
-    body = wsgi_adapter.error_body(error)
+    body = error_body(error)
     head = (
         f"HTTP/1.1 {error.code} {error.name}\r\nConnection: close\r\n"
         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"

@@ -1,123 +1,54 @@
 """Serve a WSGI application over ASGI: bodies and responses wait in the event loop, the application runs in threads.
 
-A request body of usual size is received completely before the application is called, so that a slow client costs
-memory or a little disk space and no thread. A larger one is read by the application while it arrives, which lets the
-application refuse it first. ``docs/decisions/web-server.md`` has the reasons.
+A request body is received completely before the application is called, so that a slow client costs memory or disk
+space and no thread. Each kind of work has threads of its own, and each client a share of them.
+``docs/decisions/web-server.md`` has the reasons.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
-import errno
-import io
-import re
 import sys
-import tempfile
 from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import suppress
-from typing import IO, Any, TypeVar
+from contextlib import AsyncExitStack
+from typing import Any, TypeVar
 from urllib.parse import unquote_to_bytes
 from wsgiref.types import WSGIApplication, WSGIEnvironment
 
-from werkzeug.exceptions import ClientDisconnected, HTTPException, RequestTimeout, ServiceUnavailable
+from werkzeug.exceptions import ClientDisconnected, HTTPException, ServiceUnavailable
 from werkzeug.wsgi import FileWrapper
 
-from project_service.runtime.waiting_bodies import WaitingBodies
+from project_service.kit.concurrency import Busy, ConcurrencyLimiter, Limits
+from project_service.kit.http.admission import CODE, GIT, READ, WRITE, Admission, PlainAdmission, Sender, Work
+from project_service.runtime.request_bodies import BodyReceiver, IncomingBody
 
-READ_THREADS = 4
-CODE_THREADS = 4
-WRITE_THREADS = 8
-TRANSFER_THREADS = 64
-GRACE_SECONDS = 10.0
-MIN_BYTES_PER_SECOND = 1000
-MAX_GATHERED_BODY_BYTES = 10 << 20
-MAX_GATHERED_BYTES = 256 << 20
-MAX_BODY_BYTES_IN_MEMORY = 64 << 10
 FILE_CHUNK_BYTES = 256 << 10
-MAX_DRAINED_BYTES = 256 << 20
-DRAIN_SECONDS = 30.0
-READ_METHODS = ("GET", "HEAD", "OPTIONS")
-GIT = re.compile(r"\.git/(?:info/refs|git-upload-pack|git-receive-pack)\Z")  # paths of requests that wait for git
-# paths of requests that read repositories, which may take seconds
-CODE = re.compile(r"/-/(?:archive|blame|blob|branches|commits?|compare|raw|tags|tree)(?:/|\Z)|/repository/")
-FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
+RETRY_SECONDS = 10
+BUSY = "503 Service Unavailable: too many requests of this kind are in progress, try again in a moment"
+# how many requests of each kind run at once in a process, each in a thread; how many wait, and for how long
+RUNNING = {
+    READ: Limits(4, 3, 4, 3, 3),
+    WRITE: Limits(8, 4, 6, 6, 4),
+    CODE: Limits(4, 2, 3, 2, 1),
+    GIT: Limits(16, 4, 8, 8, 4),
+}
+WAITING = {
+    READ: Limits(1000, 500, 500, 500, 500),
+    WRITE: Limits(200, 100, 150, 100, 50),
+    CODE: Limits(48, 12, 24, 24, 12),
+    GIT: Limits(32, 8, 16, 16, 8),
+}
+MAX_WAIT_SECONDS = {READ: 30.0, WRITE: 30.0, CODE: 10.0, GIT: 10.0}
+# responses that are sent in pieces: each holds a thread only while it makes the next piece
+STREAMING = Limits(64, 4, 16, 16, 2)
+WAITING_TO_STREAM = Limits(64, 8, 16, 16, 8)
 
 Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 T = TypeVar("T")
-
-
-class NoRoomForBody(HTTPException):
-    """The disk has no room for the body of a request."""
-
-    code = 507
-    name = "Insufficient Storage: there is no room left on the disk of this server"
-
-
-class IncomingBody:
-    """The body of a request as it arrives. ``complete`` once its end was received."""
-
-    def __init__(self, receive: Receive, complete: bool) -> None:
-        self._receive = receive
-        self.complete = complete
-        self.gathered_bytes = 0
-
-    async def take(self) -> bytes:
-        """Return what came in ``GRACE_SECONDS`` at most, which is the rest or what the minimum rate demands.
-
-        Raises ``RequestTimeout`` for a client that is too slow and ``ClientDisconnected`` for one that is gone.
-        """
-        chunks: list[bytes] = []
-        missing = GRACE_SECONDS * MIN_BYTES_PER_SECOND
-        try:
-            async with asyncio.timeout(GRACE_SECONDS):
-                while missing > 0 and not self.complete:
-                    message = await self._receive()
-                    if message["type"] == "http.disconnect":
-                        raise ClientDisconnected
-                    chunks.append(message.get("body", b""))
-                    missing -= len(chunks[-1])
-                    self.complete = not message.get("more_body", False)
-        except TimeoutError:
-            raise RequestTimeout from None
-        return b"".join(chunks)
-
-    async def drain(self) -> None:
-        """Discard the rest, so that a client that is still sending receives its response."""
-        drained = 0
-        with suppress(RequestTimeout, ClientDisconnected, TimeoutError):
-            async with asyncio.timeout(DRAIN_SECONDS):
-                while not self.complete and drained < MAX_DRAINED_BYTES:
-                    drained += len(await self.take())
-
-
-class BodyReader(io.RawIOBase):
-    """``wsgi.input`` of a large body: first what was gathered, then what arrives while a thread reads."""
-
-    def __init__(self, gathered: IO[bytes], body: IncomingBody, loop: asyncio.AbstractEventLoop) -> None:
-        self._gathered = gathered
-        self._body = body
-        self._loop = loop
-        self._chunk = memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        if not self._chunk:
-            data = self._gathered.read(FILE_CHUNK_BYTES)
-            if not data and not self._body.complete:
-                waiting = asyncio.run_coroutine_threadsafe(self._body.take(), self._loop)
-                data = waiting.result(2 * GRACE_SECONDS)
-            self._chunk = memoryview(data)
-        count = min(len(buffer), len(self._chunk))
-        buffer[:count] = self._chunk[:count]
-        self._chunk = self._chunk[count:]
-        return count
 
 
 class Call:
@@ -134,15 +65,19 @@ class Call:
         self.length: int | None = None
 
     async def step(self, executor: Executor, function: Callable[..., T], *args: Any) -> T:
-        """Run a function in a thread."""
+        """Run a function in a thread; when the client is gone, wait for its end, since it cannot be stopped."""
         self._last = executor.submit(self._context.run, function, *args)
-        return await asyncio.wrap_future(self._last)
+        try:
+            return await asyncio.wrap_future(self._last)
+        except asyncio.CancelledError:
+            await asyncio.wait([asyncio.wrap_future(self._last)])
+            raise
 
-    def start(self, environ: WSGIEnvironment) -> bytes:
-        """Call the application; returns the first chunk when a length was announced, which most often is all."""
+    def start(self, environ: WSGIEnvironment) -> bytes | None:
+        """Call the application; return the first chunk, which most often is all, and None for an empty response."""
         self._result = self._application(environ, self._start_response)
         self._chunks = iter(self._result)
-        return b"" if self.length is None else self.next_chunk() or b""
+        return self.next_chunk()
 
     def next_chunk(self) -> bytes | None:
         """The next chunk, and None at the end."""
@@ -169,22 +104,25 @@ def _write(_data: bytes) -> None:
 class WsgiAdapter:
     """An ASGI application that calls a WSGI application.
 
-    Bodies that need a file get it in ``spool_dir``. ``waiting`` limits how many of them one client address may send at
-    the same time.
+    Bodies that need a file get it in ``spool_dir``; one address may send ``max_waiting_bodies`` at the same time.
     """
 
     def __init__(
-        self, application: WSGIApplication, spool_dir: str | None = None, waiting: WaitingBodies | None = None
+        self,
+        application: WSGIApplication,
+        admission: Admission | None = None,
+        spool_dir: str | None = None,
+        max_waiting_bodies: int = 0,
     ) -> None:
         self._application = application
-        self._spool_dir = spool_dir
-        self._waiting = waiting or WaitingBodies()
-        # apart, since a request that writes may wait for a lock of the database, and one that reads code for git
-        self._reads = ThreadPoolExecutor(READ_THREADS, "read")
-        self._code = ThreadPoolExecutor(CODE_THREADS, "code")
-        self._writes = ThreadPoolExecutor(WRITE_THREADS, "write")
-        self._transfers = ThreadPoolExecutor(TRANSFER_THREADS, "transfer")
-        self._gathered_bytes = 0
+        self._admission = admission or PlainAdmission()
+        self._bodies = BodyReceiver(self._admission, spool_dir, max_waiting_bodies)
+        self._limiters = {
+            kind: ConcurrencyLimiter(RUNNING[kind], WAITING[kind], MAX_WAIT_SECONDS[kind]) for kind in RUNNING
+        }
+        self._executors = {kind: ThreadPoolExecutor(RUNNING[kind].total, kind) for kind in RUNNING}
+        self._streams = ConcurrencyLimiter(STREAMING, WAITING_TO_STREAM, MAX_WAIT_SECONDS[CODE])
+        self._chunks = ThreadPoolExecutor(STREAMING.total, "chunk")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; WebSockets are refused."""
@@ -192,62 +130,42 @@ class WsgiAdapter:
             await send({"type": "websocket.close"})
             return
         environ = environ_of(scope)
-        length = int(environ.get("CONTENT_LENGTH") or 0)
-        body = IncomingBody(receive, complete=not length and "HTTP_TRANSFER_ENCODING" not in environ)
-        with tempfile.SpooledTemporaryFile(MAX_BODY_BYTES_IN_MEMORY, dir=self._spool_dir) as spool:
-            try:
-                if not body.complete and length <= MAX_GATHERED_BODY_BYTES:
-                    with self._waiting.count(environ):
-                        await self._gather(body, spool)
-                if body.complete:
-                    environ["wsgi.input"] = spool
-                    await self._respond(environ, send, self._executor_of(environ))
-                else:
-                    reader = BodyReader(spool, body, asyncio.get_running_loop())
-                    environ["wsgi.input"] = io.BufferedReader(reader, FILE_CHUNK_BYTES)
-                    with self._waiting.count(environ):
-                        await self._respond(environ, send, self._transfers)
-            except ClientDisconnected:
-                return
-            except HTTPException as error:
-                await send_error(send, error)
-            except OSError as error:
-                if error.errno not in FULL_DISK:
-                    raise
-                await send_error(send, NoRoomForBody())
-            finally:
-                self._gathered_bytes -= body.gathered_bytes
+        body = IncomingBody(receive, environ)
+        try:
+            work, sender = self._admission.work_of(environ), self._admission.sender_of(environ)
+            async with self._bodies.received(environ, body, work, sender) as file:
+                environ["wsgi.input"] = file
+                await self._respond(environ, send, work, sender)
+        except ClientDisconnected:
+            return
+        except Busy:
+            await send_busy(send, environ)
+        except HTTPException as error:
+            await send_error(send, error)
         await body.drain()
 
-    def _executor_of(self, environ: WSGIEnvironment) -> Executor:
-        if GIT.search(environ["PATH_INFO"]) is not None:
-            return self._transfers
-        if environ["REQUEST_METHOD"] not in READ_METHODS:
-            return self._writes
-        return self._reads if CODE.search(environ["PATH_INFO"]) is None else self._code
-
-    async def _gather(self, body: IncomingBody, spool: IO[bytes]) -> None:
-        while not body.complete and body.gathered_bytes <= MAX_GATHERED_BODY_BYTES:
-            data = await body.take()
-            body.gathered_bytes += len(data)
-            self._gathered_bytes += len(data)
-            if self._gathered_bytes > MAX_GATHERED_BYTES:
-                raise ServiceUnavailable
-            spool.write(data)
-        spool.seek(0)
-
-    async def _respond(self, environ: WSGIEnvironment, send: Send, executor: Executor) -> None:
-        call = Call(self._application)
-        try:
-            chunk: bytes | None = await call.step(executor, call.start, environ)
-            await send({"type": "http.response.start", "status": call.status, "headers": call.headers})
-            while chunk is not None and len(chunk) != call.length:
-                if chunk:
-                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
-                chunk = await call.step(self._transfers, call.next_chunk)
-            await send({"type": "http.response.body", "body": chunk or b""})
-        finally:
-            call.close(executor)
+    async def _respond(self, environ: WSGIEnvironment, send: Send, work: Work, sender: Sender) -> None:
+        call, executor = Call(self._application), self._executors[work.kind]
+        async with AsyncExitStack() as stack:
+            if work.is_long:
+                await stack.enter_async_context(self._streams.slot(sender))
+            running = await stack.enter_async_context(AsyncExitStack())
+            await running.enter_async_context(self._limiters[work.kind].slot(sender))
+            try:
+                chunk = await call.step(executor, call.start, environ)
+                if work.kind != GIT:  # whose process runs as long as it sends
+                    await running.aclose()
+                is_whole = chunk is None or len(chunk) == call.length
+                if not is_whole and not work.is_long:
+                    await stack.enter_async_context(self._streams.slot(sender))
+                await send({"type": "http.response.start", "status": call.status, "headers": call.headers})
+                while chunk is not None and len(chunk) != call.length:
+                    if chunk:
+                        await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                    chunk = await call.step(self._chunks, call.next_chunk)
+                await send({"type": "http.response.body", "body": chunk or b""})
+            finally:
+                call.close(self._chunks)
 
 
 def environ_of(scope: Scope) -> WSGIEnvironment:
@@ -282,6 +200,16 @@ def environ_of(scope: Scope) -> WSGIEnvironment:
         text = value.decode("latin-1")
         environ[key] = f"{environ[key]}{'; ' if key == 'HTTP_COOKIE' else ','}{text}" if key in environ else text
     return environ
+
+
+async def send_busy(send: Send, environ: WSGIEnvironment) -> None:
+    """Refuse a request whose client, or whose kind, uses all of its share; programs get JSON, others read a text."""
+    is_api = environ["PATH_INFO"].startswith("/api/")
+    kind, body = ("application/json", f'{{"message":"{BUSY}"}}') if is_api else ("text/plain", f"{BUSY}\n")
+    headers = {"Content-Type": kind, "Content-Length": str(len(body)), "Retry-After": str(RETRY_SECONDS)}
+    encoded = [(name.encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": ServiceUnavailable.code, "headers": encoded})
+    await send({"type": "http.response.body", "body": body.encode()})
 
 
 async def send_error(send: Send, error: HTTPException) -> None:

@@ -7,8 +7,12 @@ import json
 import os
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from project_service.kit.http.admission import PlainAdmission, Sender, Work
+from project_service.kit.http.proxies import network_of
 
 BIG = 64 * 1024 * 1024
 
@@ -63,9 +67,22 @@ def app(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
     return [body]
 
 
+class Admission(PlainAdmission):
+    """Reads the address, the credential and the kind of work from headers of the test."""
+
+    def work_of(self, environ: dict[str, Any]) -> Work:
+        """Return the kind that ``X-Kind`` names."""
+        usual = super().work_of(environ)
+        is_long = environ["PATH_INFO"] == "/big"
+        return replace(usual, kind=environ.get("HTTP_X_KIND", usual.kind), is_long=is_long)
+
+    def sender_of(self, environ: dict[str, Any]) -> Sender:
+        """Return the address and the credential that headers name."""
+        address = network_of(environ.get("HTTP_X_CLIENT", "127.0.0.1"), counts_loopback=False)
+        return Sender(environ.get("HTTP_X_CREDENTIAL"), address)
+
+
 # what the web server looks up: where bodies may be stored, and how many a client may send at the same time
 vars(app).update(
-    spool_dir=str(Path(os.environ["UPLOADS"]).parent),
-    client_address=lambda environ: environ.get("HTTP_X_CLIENT", "127.0.0.1"),
-    max_waiting_bodies_per_client=3,
+    spool_dir=str(Path(os.environ["UPLOADS"]).parent), admission=Admission(), max_waiting_bodies_per_client=3
 )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from project_service.runtime import web_server, wsgi_adapter
+from project_service.runtime import request_bodies, web_server
 
-web_server.GRACE_SECONDS = wsgi_adapter.GRACE_SECONDS = 0.5
+web_server.GRACE_SECONDS = request_bodies.GRACE_SECONDS = 0.5
 
 globals().update({name: value for name, value in vars(web_server).items() if name.islower()})

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import functools
+import itertools
 import json
 import threading
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from project_service.runtime import wsgi_adapter
-from project_service.runtime.wsgi_adapter import WsgiAdapter
+from project_service.kit.concurrency import Limits
+from project_service.kit.http.admission import CODE, PlainAdmission, Sender, Work
+from project_service.runtime import request_bodies
+from project_service.runtime.wsgi_adapter import RUNNING, WAITING, WsgiAdapter
+
+
+@functools.cache
+def server_loop() -> asyncio.AbstractEventLoop:
+    """The event loop of all tests, in a thread."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+    return loop
 
 
 def application(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
@@ -54,9 +67,9 @@ def call(
     async def send(message: Any) -> None:
         sent.append(message)
 
-    with ThreadPoolExecutor(1) as thread:  # tests in a browser leave an event loop in the main thread
-        thread.submit(lambda: asyncio.run(adapter(scope, receive, send))).result()
-    return sent[0]["status"], json.loads(b"".join(message["body"] for message in sent[1:]))
+    asyncio.run_coroutine_threadsafe(adapter(scope, receive, send), server_loop()).result()
+    text = b"".join(message["body"] for message in sent[1:])
+    return sent[0]["status"], json.loads(text) if text.startswith(b"{") else {"message": text.decode()}
 
 
 def test_the_wsgi_environment_matches_the_request() -> None:
@@ -81,10 +94,10 @@ def test_the_wsgi_environment_matches_the_request() -> None:
 
 
 def test_the_total_size_of_waiting_bodies_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wsgi_adapter, "MAX_GATHERED_BYTES", 1000)
+    monkeypatch.setattr(request_bodies, "STORED", Limits(1000, 1000, 1000, 1000, 1000))
     adapter = WsgiAdapter(application)
 
-    assert call(adapter, bytes(1001)) == (503, {"message": "503 Service Unavailable"})
+    assert call(adapter, bytes(1001), b"/api/v4/projects")[0] == 503
     assert call(adapter, bytes(1000))[0] == 200
 
 
@@ -105,9 +118,9 @@ def test_a_body_is_refused_when_the_disk_is_full(monkeypatch: pytest.MonkeyPatch
 
         def __exit__(self, *_error: object) -> None: ...
 
-    monkeypatch.setattr(wsgi_adapter.tempfile, "SpooledTemporaryFile", lambda *_, **__: FullFile())
+    monkeypatch.setattr(request_bodies.tempfile, "SpooledTemporaryFile", lambda *_, **__: FullFile())
 
-    status, body = call(WsgiAdapter(application, str(tmp_path)), bytes(1000))
+    status, body = call(WsgiAdapter(application, spool_dir=str(tmp_path)), bytes(1000))
 
     assert (status, body["message"][:24]) == (507, "507 Insufficient Storage")
 
@@ -120,8 +133,19 @@ def test_errors_of_the_application_reach_the_server() -> None:
         call(WsgiAdapter(fail))
 
 
-@pytest.mark.parametrize("path", [b"/a/-/archive/main/x.zip", b"/api/v4/projects/1/repository/tree", b"/a/-/blame/m/x"])
-def test_requests_waiting_for_git_do_not_delay_others(path: bytes) -> None:
+class ByPath(PlainAdmission):
+    """The kind of work and the credential are the parts of the path."""
+
+    def work_of(self, environ: dict[str, Any]) -> Work:
+        return Work(environ["PATH_INFO"].split("/")[1])
+
+    def sender_of(self, environ: dict[str, Any]) -> Sender:
+        return Sender(environ["PATH_INFO"].split("/")[2])
+
+
+@contextmanager
+def forty_waiting(path: bytes) -> Iterator[tuple[WsgiAdapter, list[Future[Any]], ThreadPoolExecutor]]:
+    """An adapter whose application holds forty requests for a path until the end of the block."""
     released = threading.Event()
 
     def waiting(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
@@ -129,13 +153,29 @@ def test_requests_waiting_for_git_do_not_delay_others(path: bytes) -> None:
             released.wait(30)
         return application(environ, start_response)
 
-    adapter = WsgiAdapter(waiting)
-    with ThreadPoolExecutor(50) as clients:
-        of_code = [clients.submit(call, adapter, b"", path, method="GET") for _ in range(40)]
+    adapter = WsgiAdapter(waiting, ByPath())
+    with ThreadPoolExecutor(60) as clients:
+        held = [clients.submit(call, adapter, b"", path, method="GET") for _ in range(40)]
         try:
-            lists = [clients.submit(call, adapter, b"", b"/api/v4/projects", method="GET") for _ in range(10)]
-            assert {one.result(10)[0] for one in lists} == {200}
-            assert not any(one.done() for one in of_code)
+            yield adapter, held, clients
         finally:
             released.set()
-        assert {one.result(30)[0] for one in of_code} == {200}
+            wait(held)
+
+
+@pytest.mark.parametrize("other", [b"/read/one", b"/write/one", b"/git/one", b"/code/other"])
+def test_requests_that_wait_for_git_delay_no_others(other: bytes) -> None:
+    with forty_waiting(b"/code/one") as (adapter, held, clients):
+        others = [clients.submit(call, adapter, b"", other, method="GET") for _ in range(10)]
+
+        assert {one.result(10)[0] for one in others} == {200}
+        assert sum(not one.done() for one in held) >= RUNNING[CODE].per_credential
+
+
+def test_what_waits_is_bounded() -> None:
+    accepted = RUNNING[CODE].per_credential + WAITING[CODE].per_credential
+    with forty_waiting(b"/code/one") as (_adapter, held, _clients):
+        refused = [one.result()[0] for one in itertools.islice(as_completed(held, 10), 40 - accepted)]
+
+        assert refused == [503] * (40 - accepted)
+        assert not all(one.done() for one in held)

@@ -15,7 +15,7 @@ from project_service.domain.users import find_user_by
 api = ApiBlueprint("events", __name__, description="Activity events of users and projects.")
 
 
-@api.get("/events")
+@api.get("/events", reads_repository=True)
 @api.scopes("read_user")
 @api.signed_in
 @api.allow(Ability.SIGNED_IN)
@@ -31,7 +31,7 @@ def list_events(fields: dict[str, Any]) -> WithSchema:
     )
 
 
-@api.get("/users/<user>/events")
+@api.get("/users/<user>/events", reads_repository=True)
 @api.scopes("read_user")
 @api.signed_in
 @api.allow(Ability.SIGNED_IN)
@@ -45,7 +45,7 @@ def list_user_events(fields: dict[str, Any], user: str) -> WithSchema:
     )
 
 
-@api.get("/projects/<project>/events")
+@api.get("/projects/<project>/events", reads_repository=True)
 @api.signed_in
 @api.arguments(schemas.EventFilterSchema)
 @api.allow(Ability.READ_PROJECT)

@@ -50,7 +50,7 @@ sections.add(
 )
 
 
-@pages.post(BASE_PATH)
+@pages.post(BASE_PATH, reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.ADMIN_PROTECTED_BRANCHES)
 def create_protected_branch(project: Project) -> Any:

@@ -50,7 +50,7 @@ sections.add(
 )
 
 
-@pages.post(BASE_PATH)
+@pages.post(BASE_PATH, reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.ADMIN_PROTECTED_TAGS)
 def create_protected_tag(project: Project) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -64,16 +65,19 @@ def download_slots() -> processes.Slots:
 def streamed(project: Project, respond: Callable[[CodeRepository], tuple[Iterable[bytes], Response]]) -> Response:
     """Stream a body that is read from the repository while it is sent; the repository is closed at its end.
 
-    ``respond`` returns the pieces of the body and the response that they belong to.
+    ``respond`` returns the pieces of the body and the response that they belong to. The first piece is read before the
+    response begins, so that an error has a status.
     """
     stack = contextlib.ExitStack()
     try:
         code = stack.enter_context(reading_code(project))
         pieces, response = respond(code)
+        pieces = iter(pieces)
+        first = next(pieces, b"")
     except BaseException:
         stack.close()
         raise
-    response.response = pieces
+    response.response = itertools.chain((first,), pieces)
     response.call_on_close(stack.close)
     return response
 

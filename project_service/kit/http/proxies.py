@@ -15,6 +15,7 @@ FORWARDED = ("HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO", "HTTP_X_FORWARDED
 # headers that are not read, but show that there is a proxy
 PROXY_HEADERS = ("HTTP_FORWARDED", "HTTP_X_REAL_IP", "HTTP_VIA")
 WAS_FORWARDED = "project_service.forwarded"
+IPV6_NETWORK_BITS = 64  # the smallest network that is assigned to a client
 
 
 class TrustedProxies:
@@ -41,6 +42,13 @@ class TrustedProxies:
         forwarded = environ.get("HTTP_X_FORWARDED_FOR", "").rpartition(",")[2].strip()
         return forwarded if forwarded and self.trusts(address) else address
 
+    def share_of(self, environ: WSGIEnvironment) -> str | None:
+        """Return what the requests of a client's address are counted under: the address, or a network of IPv6.
+
+        ``None`` if they are not counted: those of this machine as long as no proxy is trusted, since there may be one.
+        """
+        return network_of(self.client_address(environ), counts_loopback=bool(self.networks))
+
     def _trusts(self, address: str) -> bool:
         """Whether an address is one of the configured proxies."""
         try:
@@ -50,3 +58,17 @@ class TrustedProxies:
         # a socket that listens to both families shows IPv4 clients as ::ffff:10.0.0.1
         proxy = getattr(proxy, "ipv4_mapped", None) or proxy
         return any(proxy in network for network in self.networks if network.version == proxy.version)
+
+
+def network_of(address: str, *, counts_loopback: bool) -> str | None:
+    """Return the address or the IPv6 network that an address belongs to; ``None`` without one."""
+    try:
+        client = ipaddress.ip_address(address)
+    except ValueError:
+        return None
+    client = getattr(client, "ipv4_mapped", None) or client
+    if client.is_loopback and not counts_loopback:
+        return None
+    if client.version == 4:
+        return str(client)
+    return str(ipaddress.ip_network((client, IPV6_NETWORK_BITS), strict=False))

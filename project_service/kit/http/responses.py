@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 import redis.exceptions
@@ -24,10 +23,8 @@ from werkzeug.exceptions import HTTPException
 from project_service.kit import logs, metrics
 from project_service.kit.db.session import dispose_after_fork
 from project_service.kit.http import errors, urls
+from project_service.kit.http.admission import Admission, PlainAdmission
 from project_service.kit.http.requests import Request
-
-if TYPE_CHECKING:
-    from wsgiref.types import WSGIEnvironment
 
 EXPOSED_HEADERS = (
     "Link, X-Total, X-Total-Pages, X-Per-Page, X-Page, X-Next-Page, X-Prev-Page, X-Request-Id, ETag, "
@@ -192,7 +189,7 @@ class Application(Flask):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.url_map.converters |= {"int": urls.Number, "path": urls.PagePath, "project_path": urls.ProjectPath}
-        self.client_address: Callable[[WSGIEnvironment], str] = lambda environ: str(environ.get("REMOTE_ADDR", ""))
+        self.admission: Admission = PlainAdmission()
 
     @property
     def spool_dir(self) -> Path:

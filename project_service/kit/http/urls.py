@@ -32,15 +32,22 @@ class RawPaths:
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Rebuild ``PATH_INFO`` of API requests; answer 400 to a path that is not UTF-8 or has a NUL."""
-        target = environ.get("RAW_URI") or environ.get("REQUEST_URI")
-        path = raw_path(target) if target else quote(environ.get("PATH_INFO", "").encode("latin-1"))
-        if not readable(path):
+        path = self.path_of(environ)
+        if path is None:
             start_response("400 Bad Request", [("Content-Type", "text/plain"), ("Content-Length", "11")])
             return [b"Bad Request"]
-        normalized = normalize(path, self.endings)
-        if normalized.startswith(API):
-            environ["PATH_INFO"] = keep_encoded_slashes(normalized).decode("latin-1")
+        environ["PATH_INFO"] = path
         return self.app(environ, start_response)
+
+    def path_of(self, environ: WSGIEnvironment) -> str | None:
+        """Return the value of ``PATH_INFO`` for a request; ``None`` for a malformed path."""
+        target = environ.get("RAW_URI") or environ.get("REQUEST_URI")
+        info: str = environ.get("PATH_INFO", "")
+        path = raw_path(target) if target else quote(info.encode("latin-1"))
+        if not readable(path):
+            return None
+        normalized = normalize(path, self.endings)
+        return keep_encoded_slashes(normalized).decode("latin-1") if normalized.startswith(API) else info
 
 
 def raw_path(target: str) -> str:

@@ -73,7 +73,7 @@ def _offering(project: Project, form: IncidentSettingsForm) -> IncidentSettingsF
 sections.add(sections.Section("operations", "alerts", "Alerts", 10, Ability.READ_ALERTS, "alerts/section.html", fill))
 
 
-@pages.post(f"{SETTINGS}/alerts")
+@pages.post(f"{SETTINGS}/alerts", reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
 def save_alert_settings(project: Project) -> Any:

@@ -16,7 +16,7 @@ from flask import Blueprint, Response, request
 from sqlalchemy.exc import IntegrityError
 from werkzeug.exceptions import BadRequest, RequestEntityTooLarge
 
-from project_service.access import webhooks
+from project_service.access import guards, webhooks
 from project_service.access.api import json_response
 from project_service.areas.error_tracking.collection import envelopes, event_limits, ingestion
 from project_service.areas.error_tracking.collection.envelopes import (
@@ -160,6 +160,7 @@ def _register() -> None:
         for end, view in (("envelope", receive_envelope), ("store", receive_event)):
             rule = f"{prefix}/{end}/"
             options: dict[str, Any] = {"provide_automatic_options": False}
+            guards.mark(view, body_bytes=MAX_BODY_BYTES)
             collector.add_url_rule(rule, f"{end}{name}", view, methods=["POST"], **options)
             collector.add_url_rule(rule, f"{end}{name}_options", answer_options, methods=["OPTIONS"], **options)
             others = [method for method in webhooks.OTHER_METHODS if method != "OPTIONS"]

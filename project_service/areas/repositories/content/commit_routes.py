@@ -23,7 +23,7 @@ COMMITS = "/projects/<project>/repository/commits"
 KINDS = {"branch": BRANCHES, "tag": TAGS}
 
 
-@api.get(COMMITS)
+@api.get(COMMITS, reads_repository=True)
 @api.allow(Ability.READ_CODE)
 @api.arguments(parameter_schemas.CommitListSchema)
 @api.response(200, schemas.CommitWithStatsSchema(many=True))
@@ -33,7 +33,7 @@ def list_commits(project: Project, fields: dict[str, Any]) -> Cut:
     return queries.commits_of(project, g.page, **fields)
 
 
-@api.get(f"{COMMITS}/<sha>")
+@api.get(f"{COMMITS}/<sha>", reads_repository=True)
 @api.allow(Ability.READ_CODE)
 @api.arguments(parameter_schemas.CommitShowSchema)
 @api.response(200, schemas.CommitFullSchema)
@@ -42,7 +42,7 @@ def show_commit(project: Project, fields: dict[str, Any], sha: str) -> CommitRow
     return queries.show_commit(project, sha, stats=fields["stats"])
 
 
-@api.get(f"{COMMITS}/<sha>/diff")
+@api.get(f"{COMMITS}/<sha>/diff", reads_repository=True)
 @api.allow(Ability.READ_CODE)
 @api.response(200, schemas.DiffSchema(many=True))
 @api.paged
@@ -51,7 +51,7 @@ def list_commit_diffs(project: Project, sha: str) -> queries.CommitDiffs:
     return queries.CommitDiffs(project, sha)
 
 
-@api.get(f"{COMMITS}/<sha>/refs")
+@api.get(f"{COMMITS}/<sha>/refs", reads_repository=True)
 @api.allow(Ability.READ_CODE)
 @api.arguments(parameter_schemas.CommitRefsSchema)
 @api.response(200, schemas.CommitRefSchema(many=True))
@@ -70,7 +70,7 @@ def list_commit_refs(project: Project, fields: dict[str, Any], sha: str) -> Cut:
     return Cut(some, uncounted_headers(g.page, more=len(found) > g.page.offset + g.page.size))
 
 
-@api.get(f"{COMMITS}/<sha>/sequence")
+@api.get(f"{COMMITS}/<sha>/sequence", reads_repository=True)
 @api.allow(Ability.READ_CODE)
 @api.arguments(parameter_schemas.CommitSequenceSchema)
 @api.response(200, schemas.SequenceSchema)
@@ -81,7 +81,7 @@ def show_commit_sequence(project: Project, fields: dict[str, Any], sha: str) -> 
         return {"count": history.count(code, wanted)}
 
 
-@api.get(f"{COMMITS}/<sha>/signature")
+@api.get(f"{COMMITS}/<sha>/signature", reads_repository=True)
 @api.allow(Ability.READ_CODE)
 @api.response(200)
 def show_commit_signature(project: Project, sha: str) -> None:
@@ -91,7 +91,7 @@ def show_commit_signature(project: Project, sha: str) -> None:
     raise NotFound("Signature")
 
 
-@api.get(f"{COMMITS}/<sha>/statuses")
+@api.get(f"{COMMITS}/<sha>/statuses", reads_repository=True)
 @api.allow(Ability.READ_CODE)
 @api.response(200)
 @api.paged

@@ -26,7 +26,7 @@ pages = PageBlueprint("compare_pages", __name__)
 MAX_SHOWN_COMMITS, FILES_PER_PAGE = 100, 20
 
 
-@pages.get(f"{BASE_PATH}/compare")
+@pages.get(f"{BASE_PATH}/compare", reads_repository=True)
 @pages.allow(Ability.READ_CODE)
 def choose_revisions(project: Project) -> Any:
     """Show the form that chooses two revisions; redirect to their comparison when both are given."""
@@ -43,7 +43,7 @@ def choose_revisions(project: Project) -> Any:
     return render_template("repositories/compare.html", project=project, problem=problem, difference=None, **chosen)
 
 
-@pages.get(f"{BASE_PATH}/compare/<path:range>")
+@pages.get(f"{BASE_PATH}/compare/<path:range>", reads_repository=True)
 @pages.allow(Ability.READ_CODE)
 def compare_revisions(project: Project, range: str) -> str:
     """Compare two revisions: ``OLD...NEW`` from their common ancestor, ``OLD..NEW`` directly."""

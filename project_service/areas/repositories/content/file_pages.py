@@ -22,7 +22,7 @@ from project_service.kit.http.errors import NotFound
 pages = PageBlueprint("file_pages", __name__)
 
 
-@pages.get(f"{BASE_PATH}/blob/<path:place>")
+@pages.get(f"{BASE_PATH}/blob/<path:place>", reads_repository=True)
 @pages.allow(Ability.READ_CODE)
 def show_file(project: Project, place: str) -> Any:
     """Show a file of a revision; findings link here."""
@@ -47,7 +47,7 @@ def show_file(project: Project, place: str) -> Any:
     return render_template("repositories/file.html", project=project, **shown)
 
 
-@pages.get(f"{BASE_PATH}/blame/<path:place>")
+@pages.get(f"{BASE_PATH}/blame/<path:place>", reads_repository=True)
 @pages.allow(Ability.READ_CODE)
 def show_blame(project: Project, place: str) -> str:
     """Show the lines of a file with the commits that changed them last."""

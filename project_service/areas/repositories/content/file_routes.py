@@ -28,7 +28,7 @@ FILE = "/projects/<project>/repository/files/<file_path>"
 SCOPE = "read_repository"
 
 
-@api.get(FILE)
+@api.get(FILE, reads_repository=True)
 @api.scopes(SCOPE)
 @api.allow(Ability.READ_CODE)
 @api.arguments(parameter_schemas.FileShowSchema)
@@ -44,7 +44,7 @@ def show_file(project: Project, fields: dict[str, Any], file_path: str) -> Respo
     return json_response(about | {"content": base64.b64encode(content).decode()}, 200, as_headers(about))
 
 
-@api.get(f"{FILE}/raw")
+@api.get(f"{FILE}/raw", reads_repository=True, is_long=True)
 @api.scopes(SCOPE)
 @api.allow(Ability.READ_CODE)
 @api.arguments(parameter_schemas.FileRawSchema)
@@ -62,7 +62,7 @@ def download_file(project: Project, fields: dict[str, Any], file_path: str) -> R
     return streamed(project, respond)
 
 
-@api.get(f"{FILE}/blame")
+@api.get(f"{FILE}/blame", reads_repository=True)
 @api.scopes(SCOPE)
 @api.allow(Ability.READ_CODE)
 @api.arguments(parameter_schemas.FileBlameSchema)

@@ -45,7 +45,7 @@ REFS_SECONDS, MAX_SHOWN_REFS = 1.0, 10
 REF_TITLES = {"Branches": BRANCHES, "Tags": TAGS}
 
 
-@pages.get(f"{BASE_PATH}/tree")
+@pages.get(f"{BASE_PATH}/tree", reads_repository=True)
 @pages.allow(Ability.READ_CODE)
 def show_root(project: Project) -> Any:
     """Redirect to the root folder of the default branch, or show how to push to an empty repository."""
@@ -55,7 +55,7 @@ def show_root(project: Project) -> Any:
     return _show_folder(project, branch)
 
 
-@pages.get(f"{BASE_PATH}/tree/<path:folder>")
+@pages.get(f"{BASE_PATH}/tree/<path:folder>", reads_repository=True)
 @pages.allow(Ability.READ_CODE)
 def show_folder(project: Project, folder: str) -> Any:
     """Show a folder of a revision."""
@@ -84,7 +84,7 @@ def _show_folder(project: Project, text: str) -> Any:
     return render_template("repositories/folder.html", project=project, **shown)
 
 
-@pages.get(f"{BASE_PATH}/raw/<path:place>")
+@pages.get(f"{BASE_PATH}/raw/<path:place>", reads_repository=True, is_long=True)
 @pages.allow(Ability.READ_CODE)
 def download_raw(project: Project, place: str) -> Response:
     """Send a file as it is; nothing in it runs in the origin of the service."""
@@ -106,14 +106,14 @@ def download_raw(project: Project, place: str) -> Response:
     return streamed(project, respond)
 
 
-@pages.get(f"{BASE_PATH}/commits")
+@pages.get(f"{BASE_PATH}/commits", reads_repository=True)
 @pages.allow(Ability.READ_CODE)
 def list_commits(project: Project) -> str:
     """Show the commits of the default branch."""
     return _show_commits(project, _pushed_default_branch(project))
 
 
-@pages.get(f"{BASE_PATH}/commits/<path:place>")
+@pages.get(f"{BASE_PATH}/commits/<path:place>", reads_repository=True)
 @pages.allow(Ability.READ_CODE)
 def list_commits_of(project: Project, place: str) -> str:
     """Show the commits of a revision, or those that changed a path of it."""
@@ -138,7 +138,7 @@ def _show_commits(project: Project, text: str | None) -> str:
     return render_template("repositories/commits.html", project=project, **values)
 
 
-@pages.get(f"{BASE_PATH}/commit/<sha>")
+@pages.get(f"{BASE_PATH}/commit/<sha>", reads_repository=True)
 @pages.allow(Ability.READ_CODE)
 def show_commit(project: Project, sha: str) -> Any:
     """Show a commit with its differences; below ``SHA.diff`` and ``SHA.patch`` they are text."""
@@ -172,7 +172,7 @@ def _text_of_commit(project: Project, revision: str, kind: str) -> Response:
     return streamed(project, respond)
 
 
-@pages.get(f"{BASE_PATH}/archive/<path:archive>")
+@pages.get(f"{BASE_PATH}/archive/<path:archive>", reads_repository=True, is_long=True)
 @pages.allow(Ability.READ_CODE)
 def download_archive(project: Project, archive: str) -> Response:
     """Download an archive of ``REVISION/NAME.FORMAT``, of one folder with the parameter ``path``."""

@@ -34,7 +34,7 @@ RAW_SECONDS = 3600.0
 MAX_REFS = 20
 
 
-@api.get(f"{REPOSITORY}/tree")
+@api.get(f"{REPOSITORY}/tree", reads_repository=True)
 @api.allow(Ability.READ_CODE)
 @api.arguments(parameter_schemas.TreeListSchema)
 @api.response(200, schemas.TreeEntrySchema(many=True))
@@ -45,7 +45,7 @@ def list_tree(project: Project, fields: dict[str, Any]) -> Cut | ListedRows:
     return ListedRows(found) if isinstance(found, list) else found
 
 
-@api.get(f"{REPOSITORY}/blobs/<sha>")
+@api.get(f"{REPOSITORY}/blobs/<sha>", reads_repository=True)
 @api.allow(Ability.READ_CODE)
 @api.response(200, schemas.BlobSchema)
 def show_blob(project: Project, sha: str) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def show_blob(project: Project, sha: str) -> dict[str, Any]:
     return {"size": len(content), "encoding": "base64", "content": base64.b64encode(content).decode(), "sha": sha}
 
 
-@api.get(f"{REPOSITORY}/blobs/<sha>/raw")
+@api.get(f"{REPOSITORY}/blobs/<sha>/raw", reads_repository=True, is_long=True)
 @api.allow(Ability.READ_CODE)
 @api.response(200, content_type="*/*")
 def download_blob(project: Project, sha: str) -> Response:
@@ -78,7 +78,7 @@ def raw_blob(code: CodeRepository, blob_id: str, name: str) -> tuple[Iterable[by
     return code.chunks(blob_id, RAW_SECONDS, download_slots()), Response(headers=headers)
 
 
-@api.get(f"{REPOSITORY}/archive")
+@api.get(f"{REPOSITORY}/archive", reads_repository=True, is_long=True)
 @api.allow(Ability.READ_CODE)
 @api.arguments(parameter_schemas.ArchiveSchema)
 @api.response(200, content_type="application/octet-stream")
@@ -87,7 +87,7 @@ def download_archive(project: Project, fields: dict[str, Any]) -> Response:
     return archives.respond(project, fields.get("format") or "tar.gz", fields.get("sha"), fields.get("path"))
 
 
-@api.get(f"{REPOSITORY}/archive.<format>")
+@api.get(f"{REPOSITORY}/archive.<format>", reads_repository=True, is_long=True)
 @api.allow(Ability.READ_CODE)
 @api.arguments(parameter_schemas.ArchiveSchema)
 @api.response(200, content_type="application/octet-stream")
@@ -96,7 +96,7 @@ def download_archive_in_format(project: Project, fields: dict[str, Any], format:
     return archives.respond(project, format, fields.get("sha"), fields.get("path"))
 
 
-@api.get(f"{REPOSITORY}/compare")
+@api.get(f"{REPOSITORY}/compare", reads_repository=True)
 @api.allow(Ability.READ_CODE)
 @api.arguments(parameter_schemas.CompareSchema)
 @api.response(200, schemas.ComparisonSchema)
@@ -105,7 +105,7 @@ def compare(project: Project, fields: dict[str, Any]) -> queries.Comparison:
     return queries.compare(project, fields["start"], fields["to"], straight=fields["straight"])
 
 
-@api.get(f"{REPOSITORY}/contributors")
+@api.get(f"{REPOSITORY}/contributors", reads_repository=True)
 @api.allow(Ability.READ_CODE)
 @api.arguments(parameter_schemas.ContributorListSchema)
 @api.response(200, schemas.ContributorSchema(many=True))
@@ -122,7 +122,7 @@ def list_contributors(project: Project, fields: dict[str, Any]) -> ListedRows:
     return ListedRows(sorted(found, key=key, reverse=fields["sort"] == "desc"))
 
 
-@api.get(f"{REPOSITORY}/merge_base")
+@api.get(f"{REPOSITORY}/merge_base", reads_repository=True)
 @api.allow(Ability.READ_CODE)
 @api.arguments(parameter_schemas.MergeBaseSchema)
 @api.response(200, schemas.CommitSchema)

@@ -29,7 +29,7 @@ navigation.add(navigation.NavigationEntry("Tags", "/-/tags", 4, Ability.READ_COD
 REFS_PER_PAGE = 50
 
 
-@pages.get(f"{BASE_PATH}/branches")
+@pages.get(f"{BASE_PATH}/branches", reads_repository=True)
 @pages.allow(Ability.READ_CODE)
 def list_branches(project: Project) -> str:
     """Show the branches."""
@@ -40,7 +40,7 @@ def list_branches(project: Project) -> str:
     return _show_refs(project, "repositories/branches.html", page, search, distances=distances)
 
 
-@pages.get(f"{BASE_PATH}/tags")
+@pages.get(f"{BASE_PATH}/tags", reads_repository=True)
 @pages.allow(Ability.READ_CODE)
 def list_tags(project: Project) -> str:
     """Show the tags."""
@@ -63,7 +63,7 @@ def new_tag(project: Project) -> str:
     return _new_ref(project, NewTagForm(ref=project.default_branch), "tag")
 
 
-@pages.post(f"{BASE_PATH}/tags/new")
+@pages.post(f"{BASE_PATH}/tags/new", reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.PUSH_CODE)
 def create_tag(project: Project) -> Any:
@@ -89,7 +89,7 @@ def new_branch(project: Project) -> str:
     return _new_ref(project, NewBranchForm(ref=project.default_branch), "branch")
 
 
-@pages.post(f"{BASE_PATH}/branches/new")
+@pages.post(f"{BASE_PATH}/branches/new", reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.PUSH_CODE)
 def create_branch(project: Project) -> Any:
@@ -105,7 +105,7 @@ def _new_ref(project: Project, form: Form, kind: str) -> str:
     return render_template("repositories/new_ref.html", project=project, form=form, kind=kind)
 
 
-@pages.get(f"{BASE_PATH}/tags/<path:tag>/delete")
+@pages.get(f"{BASE_PATH}/tags/<path:tag>/delete", reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.PUSH_CODE)
 def ask_delete_tag(project: Project, tag: str) -> str:
@@ -113,7 +113,7 @@ def ask_delete_tag(project: Project, tag: str) -> str:
     return _ask(project, "tag", queries.find_tag(project, tag).name, "tags")
 
 
-@pages.post(f"{BASE_PATH}/tags/<path:tag>/delete")
+@pages.post(f"{BASE_PATH}/tags/<path:tag>/delete", reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.PUSH_CODE)
 def delete_tag(project: Project, tag: str) -> Any:
@@ -123,7 +123,7 @@ def delete_tag(project: Project, tag: str) -> Any:
     return redirect(_list(project, "tags"))
 
 
-@pages.get(f"{BASE_PATH}/branches/<path:branch>/delete")
+@pages.get(f"{BASE_PATH}/branches/<path:branch>/delete", reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.PUSH_CODE)
 def ask_delete_branch(project: Project, branch: str) -> str:
@@ -131,7 +131,7 @@ def ask_delete_branch(project: Project, branch: str) -> str:
     return _ask(project, "branch", queries.find_branch(project, branch).name, "branches")
 
 
-@pages.post(f"{BASE_PATH}/branches/<path:branch>/delete")
+@pages.post(f"{BASE_PATH}/branches/<path:branch>/delete", reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.PUSH_CODE)
 def delete_branch(project: Project, branch: str) -> Any:

@@ -18,7 +18,7 @@ ACCEPTED = {"message": "202 Accepted"}
 TAGS = "/projects/<project>/repository/tags"
 
 
-@api.get(BRANCHES)
+@api.get(BRANCHES, reads_repository=True)
 @api.allow(Ability.READ_CODE)
 @api.arguments(schemas.BranchListSchema)
 @api.response(200, schemas.BranchSchema(many=True))
@@ -28,7 +28,7 @@ def list_branches(project: Project, fields: dict[str, Any]) -> Any:
     return queries.branches_of(project, **fields)
 
 
-@api.get(f"{BRANCHES}/<name>")
+@api.get(f"{BRANCHES}/<name>", reads_repository=True)
 @api.allow(Ability.READ_CODE)
 @api.response(200, schemas.BranchSchema)
 def show_branch(project: Project, name: str) -> queries.BranchRow:
@@ -36,7 +36,7 @@ def show_branch(project: Project, name: str) -> queries.BranchRow:
     return queries.find_branch(project, name)
 
 
-@api.post(BRANCHES)
+@api.post(BRANCHES, reads_repository=True)
 @api.signed_in
 @api.allow(Ability.PUSH_CODE)
 @api.arguments(schemas.BranchCreateSchema)
@@ -47,7 +47,7 @@ def create_branch(project: Project, fields: dict[str, Any]) -> queries.BranchRow
     return queries.find_branch(project, fields["branch"])
 
 
-@api.delete(f"{BRANCHES}/<name>")
+@api.delete(f"{BRANCHES}/<name>", reads_repository=True)
 @api.signed_in
 @api.allow(Ability.PUSH_CODE)
 @api.response(204)
@@ -66,7 +66,7 @@ def delete_merged_branches(project: Project) -> dict[str, str]:
     return ACCEPTED
 
 
-@api.get(TAGS)
+@api.get(TAGS, reads_repository=True)
 @api.allow(Ability.READ_CODE)
 @api.arguments(schemas.TagListSchema)
 @api.response(200, schemas.TagSchema(many=True))
@@ -76,7 +76,7 @@ def list_tags(project: Project, fields: dict[str, Any]) -> Any:
     return queries.tags_of(project, **fields)
 
 
-@api.get(f"{TAGS}/<name>")
+@api.get(f"{TAGS}/<name>", reads_repository=True)
 @api.allow(Ability.READ_CODE)
 @api.response(200, schemas.TagSchema)
 def show_tag(project: Project, name: str) -> queries.TagRow:
@@ -84,7 +84,7 @@ def show_tag(project: Project, name: str) -> queries.TagRow:
     return queries.find_tag(project, name)
 
 
-@api.post(TAGS)
+@api.post(TAGS, reads_repository=True)
 @api.signed_in
 @api.allow(Ability.PUSH_CODE)
 @api.arguments(schemas.TagCreateSchema)
@@ -95,7 +95,7 @@ def create_tag(project: Project, fields: dict[str, Any]) -> queries.TagRow:
     return queries.find_tag(project, fields["tag_name"])
 
 
-@api.delete(f"{TAGS}/<name>")
+@api.delete(f"{TAGS}/<name>", reads_repository=True)
 @api.signed_in
 @api.allow(Ability.PUSH_CODE)
 @api.response(204)
@@ -104,7 +104,7 @@ def delete_tag(project: Project, name: str) -> None:
     changes.delete_ref(project, bundles.TAGS, name)
 
 
-@api.get(f"{TAGS}/<name>/signature")
+@api.get(f"{TAGS}/<name>/signature", reads_repository=True)
 @api.allow(Ability.READ_CODE)
 @api.response(200)
 def show_tag_signature(project: Project, name: str) -> None:

@@ -28,7 +28,7 @@ navigation.add(navigation.NavigationEntry("Releases", "/-/releases", 5, Ability.
 RELEASES_PER_PAGE = 20
 
 
-@pages.get(f"{BASE_PATH}/releases")
+@pages.get(f"{BASE_PATH}/releases", reads_repository=True)
 @pages.allow(Ability.READ_CODE)
 def list_releases(project: Project) -> str:
     """Show the releases, the newest first."""
@@ -45,7 +45,7 @@ def new_release(project: Project) -> str:
     return render_template("repositories/release_form.html", project=project, form=form, release=None)
 
 
-@pages.post(f"{BASE_PATH}/releases/new")
+@pages.post(f"{BASE_PATH}/releases/new", reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.PUSH_CODE)
 def create_release(project: Project) -> Any:
@@ -106,14 +106,14 @@ def delete_release(project: Project, tag: str) -> Any:
     return redirect(f"/{urls.encode_path(project.full_path)}/-/releases")
 
 
-@pages.get(f"{BASE_PATH}/releases/<path:tag>")
+@pages.get(f"{BASE_PATH}/releases/<path:tag>", reads_repository=True)
 @pages.allow(Ability.READ_CODE)
 def show_release(project: Project, tag: str) -> str:
     """Show the release of a tag, also if the repository has no such tag."""
     return _show(project, tag, queries.find_release(project, tag))
 
 
-@pages.get(f"{BASE_PATH}/tags/<path:tag>")
+@pages.get(f"{BASE_PATH}/tags/<path:tag>", reads_repository=True)
 @pages.allow(Ability.READ_CODE)
 def show_tag(project: Project, tag: str) -> str:
     """Show a tag with its release."""

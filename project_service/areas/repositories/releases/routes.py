@@ -20,7 +20,7 @@ RELEASE = f"{RELEASES}/<tag>"
 LINKS = f"{RELEASE}/assets/links"
 
 
-@api.get(RELEASES)
+@api.get(RELEASES, reads_repository=True)
 @api.allow(Ability.READ_CODE)
 @api.arguments(schemas.ReleaseListSchema)
 @api.response(200, schemas.ReleaseSchema(many=True))
@@ -30,7 +30,7 @@ def list_releases(project: Project, fields: dict[str, Any]) -> ReleaseRows:
     return queries.releases_of(project, **fields)
 
 
-@api.get(f"{RELEASES}/permalink/latest")
+@api.get(f"{RELEASES}/permalink/latest", reads_repository=True)
 @api.allow(Ability.READ_CODE)
 @api.response(200, schemas.ReleaseSchema)
 def show_latest_release(project: Project) -> ReleaseRow:
@@ -38,7 +38,7 @@ def show_latest_release(project: Project) -> ReleaseRow:
     return _row(project, queries.find_latest_release(project))
 
 
-@api.get(RELEASE)
+@api.get(RELEASE, reads_repository=True)
 @api.allow(Ability.READ_CODE)
 @api.response(200, schemas.ReleaseSchema)
 def show_release(project: Project, tag: str) -> ReleaseRow:
@@ -46,7 +46,7 @@ def show_release(project: Project, tag: str) -> ReleaseRow:
     return _row(project, queries.find_release(project, tag))
 
 
-@api.post(RELEASES)
+@api.post(RELEASES, reads_repository=True)
 @api.signed_in
 @api.allow(Ability.PUSH_CODE)
 @api.arguments(schemas.ReleaseCreateSchema)
@@ -58,7 +58,7 @@ def create_release(project: Project, fields: dict[str, Any]) -> ReleaseRow:
     return _row(project, queries.find_release(project, fields["tag_name"]))
 
 
-@api.put(RELEASE)
+@api.put(RELEASE, reads_repository=True)
 @api.signed_in
 @api.allow(Ability.PUSH_CODE)
 @api.arguments(schemas.ReleaseUpdateSchema)
@@ -68,7 +68,7 @@ def update_release(project: Project, fields: dict[str, Any], tag: str) -> Releas
     return _row(project, service.update_release(queries.find_release(project, tag), **fields))
 
 
-@api.delete(RELEASE)
+@api.delete(RELEASE, reads_repository=True)
 @api.signed_in
 @api.allow(Ability.PUSH_CODE)
 @api.response(200, schemas.ReleaseSchema)

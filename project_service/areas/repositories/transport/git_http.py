@@ -7,8 +7,8 @@ to its end; the rest happens while the response is streamed, without a transacti
 from __future__ import annotations
 
 import functools
-import ipaddress
 import json
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -17,10 +17,12 @@ from urllib.parse import quote
 from flask import Blueprint, Response, current_app, request
 from werkzeug.exceptions import HTTPException
 
+from project_service.access import guards
 from project_service.areas.repositories.transport import fetching, git_access, receiving
 from project_service.areas.repositories.transport.git_access import RECEIVE_PACK, UPLOAD_PACK, GitRefused, GitTarget
 from project_service.areas.repositories.transport.pkt_lines import FLUSH, BadLine, encode_line
 from project_service.areas.repositories.transport.pushing import RequestedPush
+from project_service.areas.repositories.transport.receiving import MAX_COMMAND_BYTES
 from project_service.areas.repositories.transport.request_bodies import BadBody, body_of
 from project_service.domain import instance_settings
 from project_service.domain.repositories import git
@@ -29,6 +31,8 @@ from project_service.domain.repositories.slots import NoSlot, git_slot
 from project_service.domain.repositories.views import machine_folder, served_view
 from project_service.kit.db.session import db, reading
 from project_service.kit.http import responses, urls
+from project_service.kit.http.admission import MAX_BODY_BYTES
+from project_service.kit.http.proxies import network_of
 
 NO_CACHE = {
     "Cache-Control": "no-cache, max-age=0, must-revalidate",
@@ -66,7 +70,7 @@ def answering_git(view: View) -> View:
         response.headers.update(NO_CACHE)
         return response
 
-    return answered
+    return guards.mark(answered, runs_git=True)
 
 
 @git_http.get("/<project_path:path>.git/info/refs")
@@ -140,6 +144,21 @@ def receive_pack(path: str) -> Response:
         return _streamed(output, RECEIVE_PACK, stack.pop_all())
 
 
+def _max_push_bytes() -> int:
+    """Return how large the body of a push may be: the default, unless the caller may push."""
+    with reading():
+        path = (request.view_args or {})["path"]
+        try:
+            git_access.authorize(request, path, RECEIVE_PACK)
+        except GitRefused:
+            return MAX_BODY_BYTES
+        max_megabytes: int = instance_settings.setting("receive_max_input_size") or 0
+        return MAX_COMMAND_BYTES + (max_megabytes << 20) if max_megabytes else sys.maxsize
+
+
+guards.mark(receive_pack, body_limit=_max_push_bytes)
+
+
 def _notice(target: GitTarget) -> str:
     """What the client reads after a push to a former path of the project."""
     if not target.was_moved:
@@ -162,12 +181,8 @@ def _slot(target: GitTarget) -> Any:
 
 
 def _client_address() -> str | None:
-    """Return the address of the client; ``None`` on this machine, where a proxy may stand for all clients."""
-    address = request.remote_addr or ""
-    try:
-        return None if ipaddress.ip_address(address).is_loopback else address
-    except ValueError:
-        return None
+    """Return what the address of the client is counted under; ``None`` where a proxy may stand for all clients."""
+    return network_of(request.remote_addr or "", counts_loopback=bool(current_app.config["SETTINGS"].trusted_proxies))
 
 
 def _check_content_type(service: str) -> None:

@@ -1,0 +1,140 @@
+"""Shares of what is limited: how much one caller, one address and all together may use at the same time.
+
+Everything here runs in an event loop: what waits for its share holds no thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class Client(Protocol):
+    """Who uses a share: a digest of what authenticates the client, and its address; each may be unknown."""
+
+    @property
+    def credential(self) -> str | None:
+        """What the client authenticates with; ``None`` for an anonymous one."""
+
+    @property
+    def address(self) -> str | None:
+        """The address that is counted; ``None`` if it says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much may be used at the same time: in total, by clients with a credential, and by anonymous ones."""
+
+    total: int
+    per_credential: int
+    per_address: int
+    anonymous: int
+    per_anonymous_address: int
+
+    def shares_of(self, client: Client) -> list[tuple[str, int]]:
+        """Return the names and sizes of the shares that a client uses."""
+        shares = [("", self.total)]
+        if client.credential is None:
+            shares.append(("anonymous", self.anonymous))
+        else:
+            shares.append((f"credential {client.credential}", self.per_credential))
+        if client.address is not None:
+            kind, size = ("anonymous ", self.per_anonymous_address)
+            kind, size = (kind, size) if client.credential is None else ("", self.per_address)
+            shares.append((f"{kind}address {client.address}", size))
+        return shares
+
+
+class Busy(Exception):
+    """A share is used up."""
+
+
+class Shares:
+    """Counts what is in use."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._used: Counter[str] = Counter()
+
+    def fits(self, client: Client, amount: int = 1) -> bool:
+        """Whether a client may use an amount more."""
+        return all(self._used[name] + amount <= size for name, size in self._limits.shares_of(client))
+
+    def take(self, client: Client, amount: int = 1) -> None:
+        """Count an amount.
+
+        Raises:
+            Busy: it does not fit.
+
+        """
+        if not self.fits(client, amount):
+            raise Busy
+        for name, _ in self._limits.shares_of(client):
+            self._used[name] += amount
+
+    def give_back(self, client: Client, amount: int = 1) -> None:
+        """Count an amount no longer."""
+        for name, _ in self._limits.shares_of(client):
+            self._used[name] -= amount
+            if not self._used[name]:
+                del self._used[name]
+
+
+class ConcurrencyLimiter:
+    """Lets a number of things happen at once; a bounded number of others waits for ``max_wait_seconds``.
+
+    Those that have waited longest come first, but nobody waits for another whose own share is used up.
+    """
+
+    def __init__(self, limits: Limits, waiting: Limits, max_wait_seconds: float) -> None:
+        self._running = Shares(limits)
+        self._waiting = Shares(waiting)
+        self._max_wait_seconds = max_wait_seconds
+        self._queue: dict[asyncio.Future[None], Client] = {}
+
+    @asynccontextmanager
+    async def slot(self, client: Client) -> AsyncIterator[None]:
+        """Wait for a slot and hold it during the block.
+
+        Raises:
+            Busy: too many wait, or none became free in time.
+
+        """
+        if self._running.fits(client):
+            self._running.take(client)
+        else:
+            await self._wait(client)
+        try:
+            yield
+        finally:
+            self._running.give_back(client)
+            self._wake()
+
+    async def _wait(self, client: Client) -> None:
+        self._waiting.take(client)
+        turn = asyncio.get_running_loop().create_future()
+        self._queue[turn] = client
+        try:
+            async with asyncio.timeout(self._max_wait_seconds):
+                await turn
+        except BaseException as error:
+            if turn.done() and not turn.cancelled():  # the slot was assigned in the same moment
+                self._running.give_back(client)
+                self._wake()
+            if isinstance(error, TimeoutError):
+                raise Busy from error
+            raise
+        finally:
+            self._queue.pop(turn, None)
+            self._waiting.give_back(client)
+
+    def _wake(self) -> None:
+        """Assign free slots to those that wait."""
+        for turn, client in list(self._queue.items()):
+            if not turn.done() and self._running.fits(client):
+                self._running.take(client)
+                turn.set_result(None)

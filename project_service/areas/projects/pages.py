@@ -22,7 +22,7 @@ navigation.add(navigation.NavigationEntry("Projects", "/", 0, Ability.SIGNED_IN)
 navigation.add(navigation.NavigationEntry("Overview", "", 0, Ability.READ_PROJECT))
 
 
-@pages.get("/")
+@pages.get("/", reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
 def show_dashboard() -> Any:

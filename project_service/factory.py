@@ -92,10 +92,10 @@ from project_service.domain.repositories import maintenance
 from project_service.kit import logs, markdown, metrics
 from project_service.kit.db import session
 from project_service.kit.http import responses
-from project_service.kit.http.admission import MAX_BODY_BYTES, ViewAdmission
 from project_service.kit.http.errors import Unavailable, UnknownRoute
 from project_service.kit.http.proxies import TrustedProxies
 from project_service.kit.http.urls import API, RawPaths, Segment
+from project_service.kit.http.view_admission import MAX_BODY_BYTES, ViewAdmission
 from project_service.kit.security import encryption, key_ring
 from project_service.kit.storage import open_storage
 from project_service.settings import Settings

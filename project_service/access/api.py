@@ -25,12 +25,12 @@ from project_service.kit import bigint_json
 from project_service.kit.db import large_texts, pagination
 from project_service.kit.db.session import reading, unit_of_work
 from project_service.kit.http import responses
-from project_service.kit.http.admission import MAX_BODY_BYTES
 from project_service.kit.http.errors import MethodNotAllowed as NotAllowed
 from project_service.kit.http.errors import ServiceError, Unauthorized
 from project_service.kit.http.list_responses import list_response
 from project_service.kit.http.parameters import parameters
 from project_service.kit.http.schemas import Schema, load
+from project_service.kit.http.view_admission import MAX_BODY_BYTES
 
 PREFIX = "/api/v4"
 # what links call the parameters of the path

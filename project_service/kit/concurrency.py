@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 
-class Client(Protocol):
+class SharingClient(Protocol):
     """Who uses a share: a digest of what authenticates the client, and its address; each may be unknown."""
 
     @property
@@ -26,7 +26,7 @@ class Client(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ShareLimits:
     """How much may be used at the same time: in total, by clients with a credential, and by anonymous ones."""
 
     total: int
@@ -35,7 +35,7 @@ class Limits:
     anonymous: int
     per_anonymous_address: int
 
-    def shares_of(self, client: Client) -> list[tuple[str, int]]:
+    def shares_of(self, client: SharingClient) -> list[tuple[str, int]]:
         """Return the names and sizes of the shares that a client uses."""
         shares = [("", self.total)]
         if client.credential is None:
@@ -56,15 +56,15 @@ class Busy(Exception):
 class Shares:
     """Counts what is in use."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ShareLimits) -> None:
         self._limits = limits
         self._used: Counter[str] = Counter()
 
-    def fits(self, client: Client, amount: int = 1) -> bool:
+    def fits(self, client: SharingClient, amount: int = 1) -> bool:
         """Whether a client may use an amount more."""
         return all(self._used[name] + amount <= size for name, size in self._limits.shares_of(client))
 
-    def take(self, client: Client, amount: int = 1) -> None:
+    def take(self, client: SharingClient, amount: int = 1) -> None:
         """Count an amount.
 
         Raises:
@@ -76,7 +76,7 @@ class Shares:
         for name, _ in self._limits.shares_of(client):
             self._used[name] += amount
 
-    def give_back(self, client: Client, amount: int = 1) -> None:
+    def give_back(self, client: SharingClient, amount: int = 1) -> None:
         """Count an amount no longer."""
         for name, _ in self._limits.shares_of(client):
             self._used[name] -= amount
@@ -90,14 +90,14 @@ class ConcurrencyLimiter:
     Those that have waited longest come first, but nobody waits for another whose own share is used up.
     """
 
-    def __init__(self, limits: Limits, waiting: Limits, max_wait_seconds: float) -> None:
+    def __init__(self, limits: ShareLimits, waiting: ShareLimits, max_wait_seconds: float) -> None:
         self._running = Shares(limits)
         self._waiting = Shares(waiting)
         self._max_wait_seconds = max_wait_seconds
-        self._queue: dict[asyncio.Future[None], Client] = {}
+        self._queue: dict[asyncio.Future[None], SharingClient] = {}
 
     @asynccontextmanager
-    async def slot(self, client: Client) -> AsyncIterator[None]:
+    async def slot(self, client: SharingClient) -> AsyncIterator[None]:
         """Wait for a slot and hold it during the block.
 
         Raises:
@@ -114,7 +114,7 @@ class ConcurrencyLimiter:
             self._running.give_back(client)
             self._wake()
 
-    async def _wait(self, client: Client) -> None:
+    async def _wait(self, client: SharingClient) -> None:
         self._waiting.take(client)
         turn = asyncio.get_running_loop().create_future()
         self._queue[turn] = client

@@ -21,7 +21,7 @@ from werkzeug.exceptions import (
     TooManyRequests,
 )
 
-from project_service.kit.concurrency import Busy, ConcurrencyLimiter, Limits, Shares
+from project_service.kit.concurrency import Busy, ConcurrencyLimiter, ShareLimits, Shares
 from project_service.kit.http.admission import Admission, Sender, Work
 
 GRACE_SECONDS = 10.0
@@ -30,7 +30,7 @@ MAX_BODY_BYTES_IN_MEMORY = 64 << 10
 WRITTEN_BYTES = 256 << 10
 MIB = 1 << 20
 # bytes of bodies whose senders were not authenticated, in one process
-STORED = Limits(
+STORED = ShareLimits(
     total=1024 * MIB,
     per_credential=256 * MIB,
     per_address=128 * MIB,
@@ -38,7 +38,7 @@ STORED = Limits(
     per_anonymous_address=64 * MIB,
 )
 # bodies that are larger than anyone may send, and whose senders were authenticated
-LARGE = Limits(total=32, per_credential=4, per_address=8, anonymous=0, per_anonymous_address=0)
+LARGE = ShareLimits(total=32, per_credential=4, per_address=8, anonymous=0, per_anonymous_address=0)
 CREDENTIAL_FACTOR = 4  # a public key has clients at many addresses
 MIN_FREE_DISK = 0.05  # of the disk; a large body is refused rather than fill it
 ADMISSION_THREADS, FILE_THREADS = 2, 2
@@ -115,9 +115,9 @@ class BodyReceiver:
         self._spool_dir = spool_dir
         most = max_waiting or 1_000_000
         several = CREDENTIAL_FACTOR * most
-        self._bodies = Shares(Limits(1_000_000, several, most, several, most))
+        self._bodies = Shares(ShareLimits(1_000_000, several, most, several, most))
         self._stored = Shares(STORED)
-        self._large = ConcurrencyLimiter(LARGE, Limits(0, 0, 0, 0, 0), 0)
+        self._large = ConcurrencyLimiter(LARGE, ShareLimits(0, 0, 0, 0, 0), 0)
         self._admissions = ThreadPoolExecutor(ADMISSION_THREADS, "admission")
         self._files = ThreadPoolExecutor(FILE_THREADS, "file")
 

@@ -20,7 +20,7 @@ from wsgiref.types import WSGIApplication, WSGIEnvironment
 from werkzeug.exceptions import ClientDisconnected, HTTPException, ServiceUnavailable
 from werkzeug.wsgi import FileWrapper
 
-from project_service.kit.concurrency import Busy, ConcurrencyLimiter, Limits
+from project_service.kit.concurrency import Busy, ConcurrencyLimiter, ShareLimits
 from project_service.kit.http.admission import CODE, GIT, READ, WRITE, Admission, PlainAdmission, Sender, Work
 from project_service.runtime.request_bodies import BodyReceiver, IncomingBody
 
@@ -29,21 +29,21 @@ RETRY_SECONDS = 10
 BUSY = "503 Service Unavailable: too many requests of this kind are in progress, try again in a moment"
 # how many requests of each kind run at once in a process, each in a thread; how many wait, and for how long
 RUNNING = {
-    READ: Limits(4, 3, 4, 3, 3),
-    WRITE: Limits(8, 4, 6, 6, 4),
-    CODE: Limits(4, 2, 3, 2, 1),
-    GIT: Limits(16, 4, 8, 8, 4),
+    READ: ShareLimits(4, 3, 4, 3, 3),
+    WRITE: ShareLimits(8, 4, 6, 6, 4),
+    CODE: ShareLimits(4, 2, 3, 2, 1),
+    GIT: ShareLimits(16, 4, 8, 8, 4),
 }
 WAITING = {
-    READ: Limits(1000, 500, 500, 500, 500),
-    WRITE: Limits(200, 100, 150, 100, 50),
-    CODE: Limits(48, 12, 24, 24, 12),
-    GIT: Limits(32, 8, 16, 16, 8),
+    READ: ShareLimits(1000, 500, 500, 500, 500),
+    WRITE: ShareLimits(200, 100, 150, 100, 50),
+    CODE: ShareLimits(48, 12, 24, 24, 12),
+    GIT: ShareLimits(32, 8, 16, 16, 8),
 }
 MAX_WAIT_SECONDS = {READ: 30.0, WRITE: 30.0, CODE: 10.0, GIT: 10.0}
 # responses that are sent in pieces: each holds a thread only while it makes the next piece
-STREAMING = Limits(64, 4, 16, 16, 2)
-WAITING_TO_STREAM = Limits(64, 8, 16, 16, 8)
+STREAMING = ShareLimits(64, 4, 16, 16, 2)
+WAITING_TO_STREAM = ShareLimits(64, 8, 16, 16, 8)
 
 Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from project_service.kit.concurrency import Limits
+from project_service.kit.concurrency import ShareLimits
 from project_service.kit.http.admission import CODE, PlainAdmission, Sender, Work
 from project_service.runtime import request_bodies
 from project_service.runtime.wsgi_adapter import RUNNING, WAITING, WsgiAdapter
@@ -94,7 +94,7 @@ def test_the_wsgi_environment_matches_the_request() -> None:
 
 
 def test_the_total_size_of_waiting_bodies_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_bodies, "STORED", Limits(1000, 1000, 1000, 1000, 1000))
+    monkeypatch.setattr(request_bodies, "STORED", ShareLimits(1000, 1000, 1000, 1000, 1000))
     adapter = WsgiAdapter(application)
 
     assert call(adapter, bytes(1001), b"/api/v4/projects")[0] == 503

@@ -31,8 +31,8 @@ from project_service.domain.repositories.slots import NoSlot, git_slot
 from project_service.domain.repositories.views import machine_folder, served_view
 from project_service.kit.db.session import db, reading
 from project_service.kit.http import responses, urls
-from project_service.kit.http.admission import MAX_BODY_BYTES
 from project_service.kit.http.proxies import network_of
+from project_service.kit.http.view_admission import MAX_BODY_BYTES
 
 NO_CACHE = {
     "Cache-Control": "no-cache, max-age=0, must-revalidate",

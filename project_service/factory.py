@@ -17,14 +17,16 @@ from project_service.access.abilities import Ability, judge
 from project_service.access.api import before_options, method_not_allowed
 from project_service.access.identity import caller
 from project_service.access.pages import CookieSessions, PageBlueprint, csrf, error_page, is_for_programs, sign_with
-from project_service.areas.accounts import admin_pages as accounts_admin
-from project_service.areas.accounts import jobs as accounts_jobs
-from project_service.areas.accounts import pages as accounts_pages
-from project_service.areas.accounts import password_pages as accounts_passwords
-from project_service.areas.accounts import profile_pages, resource_token_pages
-from project_service.areas.accounts import resource_token_routes as resource_tokens
 from project_service.areas.accounts import routes as accounts
-from project_service.areas.accounts import two_factor_pages as accounts_two_factor
+from project_service.areas.accounts.administration import pages as accounts_admin
+from project_service.areas.accounts.profile import pages as profile_pages
+from project_service.areas.accounts.sign_in import jobs as sign_in_jobs
+from project_service.areas.accounts.sign_in import pages as sign_in_pages
+from project_service.areas.accounts.sign_in import password_pages, two_factor_pages
+from project_service.areas.accounts.tokens import jobs as token_jobs
+from project_service.areas.accounts.tokens import pages as token_pages
+from project_service.areas.accounts.tokens import resource_token_pages
+from project_service.areas.accounts.tokens import resource_token_routes as resource_tokens
 from project_service.areas.activity import jobs as activity_jobs
 from project_service.areas.activity import pages as activity_pages
 from project_service.areas.activity import routes as activity
@@ -118,7 +120,7 @@ def show_full_path(full_path: str) -> Any:
         return groups_pages.show_group(found)
     if found is None or found.owner is None:
         raise UnknownRoute
-    return accounts_pages.show_user(found.owner)
+    return profile_pages.show_user(found.owner)
 
 
 APIS = (
@@ -152,10 +154,10 @@ APIS = (
     instance.api,
 )
 PAGES = (
-    accounts_pages.sessions,
-    accounts_pages.pages,
-    accounts_passwords.pages,
-    accounts_two_factor.pages,
+    sign_in_pages.sessions,
+    token_pages.pages,
+    password_pages.pages,
+    two_factor_pages.pages,
     profile_pages.pages,
     accounts_admin.pages,
     groups_settings.pages,
@@ -190,7 +192,8 @@ PAGES = (
 )
 # loaded for what they register: jobs that are known by name, panels of other areas' pages
 LOADED = (
-    accounts_jobs,
+    sign_in_jobs,
+    token_jobs,
     error_tracking_jobs,
     activity_jobs,
     activity_pages,

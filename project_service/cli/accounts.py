@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from project_service.areas.accounts import service as accounts
-from project_service.areas.accounts import two_factor
+from project_service.areas.accounts.administration import service as accounts
+from project_service.areas.accounts.sign_in import two_factor
+from project_service.areas.accounts.tokens import service as token_service
 from project_service.cli.parameters import parse_day
 from project_service.domain.namespaces import PLANS, change_plan, find_group
 from project_service.domain.tokens import SCOPES
@@ -69,7 +70,7 @@ def create_token(username: str, name: str, scopes: str, expires_at: str | None) 
         owner = user_by(username)
         if owner is None:
             raise click.BadParameter(f"there is no user {username}", param_hint="USERNAME")
-        created = accounts.create_token(owner, name=name, scopes=requested, expires_at=day)
+        created = token_service.create_token(owner, name=name, scopes=requested, expires_at=day)
         click.echo(created.token)
 
 

@@ -7,7 +7,8 @@ import sys
 import click
 from sqlalchemy import select
 
-from project_service.areas.accounts import service as accounts
+from project_service.areas.accounts.administration import service as accounts
+from project_service.areas.accounts.tokens import service as token_service
 from project_service.areas.instance import doctor as examination
 from project_service.cli.database import upgrade_database
 from project_service.domain.users import User
@@ -79,7 +80,9 @@ def _create_first_administrator(settings: Settings) -> None:
         root = accounts.create_user(
             username=ROOT_USERNAME, name="Administrator", email=ROOT_EMAIL, password=password, admin=True
         )
-        token = accounts.create_token(root, name="first token", scopes=ROOT_SCOPES, secret=settings.root_token).token
+        token = token_service.create_token(
+            root, name="first token", scopes=ROOT_SCOPES, secret=settings.root_token
+        ).token
     shown_password = password if settings.root_password is None else "as set in PROJECT_SERVICE_ROOT_PASSWORD"
     shown_token = token if settings.root_token is None else "as set in PROJECT_SERVICE_ROOT_TOKEN"
     text = f"username: {ROOT_USERNAME}\npassword: {shown_password}\ntoken: {shown_token}\n"

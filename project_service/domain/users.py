@@ -8,6 +8,7 @@ from sqlalchemy import Select, false, func, or_, select
 from sqlalchemy.orm import Mapped, mapped_column
 
 from project_service.kit.db.base import Model, Timestamps, unique_unless_deleting
+from project_service.kit.db.locking import lock_row
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import NotFound
 from project_service.kit.http.fields import whole_number
@@ -111,3 +112,10 @@ def user_by_login(login: str) -> User | None:
     return db.session.scalar(
         users().where(or_(func.lower(User.username) == wanted_login, func.lower(User.email) == wanted_login))
     )
+
+
+def lock_user(user: User) -> None:
+    """Lock the row of a user; raise ``NotFound`` if the user has been deleted meanwhile."""
+    lock_row(user, "state", "deleting_since")
+    if user.deleting_since is not None:
+        raise NotFound("User")

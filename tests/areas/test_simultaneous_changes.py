@@ -12,7 +12,8 @@ from contextlib import suppress
 import pytest
 from sqlalchemy import delete, select
 
-from project_service.areas.accounts import service as accounts
+from project_service.areas.accounts.administration import service as accounts
+from project_service.areas.accounts.tokens import service as token_service
 from project_service.areas.instance import service as instance
 from project_service.areas.projects import service as projects
 from project_service.areas.variables.models import Variable
@@ -165,7 +166,7 @@ def test_a_user_is_blocked_once(app, people, as_admin):
 def test_a_token_is_rotated_once(app, people, as_admin):
     make_token(people[SAM], name="ci")
     token = db.session.scalars(select(PersonalAccessToken).filter_by(name="ci")).one()
-    accounts.rotate_token(token)
+    token_service.rotate_token(token)
 
     response = send_before_commit(app, lambda: as_admin.post(f"/personal_access_tokens/{token.id}/rotate"))
 

@@ -10,7 +10,12 @@ from project_service.access.abilities import Ability, allowed
 from project_service.access.api import ApiBlueprint, WithSchema
 from project_service.access.guards import numeric
 from project_service.access.identity import caller, current_user
-from project_service.areas.accounts import queries, schemas, service, two_factor
+from project_service.areas.accounts.administration import queries as user_queries
+from project_service.areas.accounts.administration import schemas as user_schemas
+from project_service.areas.accounts.administration import service
+from project_service.areas.accounts.sign_in import two_factor
+from project_service.areas.accounts.tokens import queries, schemas
+from project_service.areas.accounts.tokens import service as token_service
 from project_service.domain.schemas import UserBasicSchema
 from project_service.domain.tokens import PersonalAccessToken
 from project_service.domain.users import User, find_user
@@ -24,17 +29,17 @@ api = ApiBlueprint("users", __name__, description="People and their access token
 @api.scopes("read_user")
 @api.signed_in
 @api.allow(Ability.SIGNED_IN)
-@api.response(200, schemas.UserAdminSchema)
+@api.response(200, user_schemas.UserAdminSchema)
 def show_current_user() -> WithSchema:
     """Show who you are."""
-    return WithSchema(schemas.UserAdminSchema if caller().admin else schemas.UserPublicSchema, current_user())
+    return WithSchema(user_schemas.UserAdminSchema if caller().admin else user_schemas.UserPublicSchema, current_user())
 
 
 @api.get("/users")
 @api.scopes("read_user")
 @api.allow(Ability.ANYBODY)
-@api.arguments(schemas.UserFilterSchema)
-@api.response(200, schemas.UserAdminSchema(many=True))
+@api.arguments(user_schemas.UserFilterSchema)
+@api.response(200, user_schemas.UserAdminSchema(many=True))
 @api.paged
 def list_users(fields: dict[str, Any]) -> WithSchema:
     """List users."""
@@ -44,25 +49,28 @@ def list_users(fields: dict[str, Any]) -> WithSchema:
     if not current.admin and (fields.get("external") or fields.get("extern_uid")):
         raise Forbidden
     return WithSchema(
-        schemas.UserAdminSchema if current.admin else UserBasicSchema, queries.users_matching(current, **fields)
+        user_schemas.UserAdminSchema if current.admin else UserBasicSchema,
+        user_queries.users_matching(current, **fields),
     )
 
 
 @api.get("/users/<user>")
 @api.scopes("read_user")
 @api.allow(Ability.ANYBODY)
-@api.response(200, schemas.UserDetailsSchema)
+@api.response(200, user_schemas.UserDetailsSchema)
 def show_user(user: str) -> WithSchema:
     """Show one user."""
-    return WithSchema(schemas.UserDetailsSchema if caller().admin else schemas.UserSchema, find_user(numeric(user)))
+    return WithSchema(
+        user_schemas.UserDetailsSchema if caller().admin else user_schemas.UserSchema, find_user(numeric(user))
+    )
 
 
 @api.post("/users")
 @api.scopes("read_user")
 @api.signed_in
-@api.arguments(schemas.UserCreateSchema)
+@api.arguments(user_schemas.UserCreateSchema)
 @api.allow(Ability.ADMINISTER)
-@api.response(201, schemas.UserAdminSchema)
+@api.response(201, user_schemas.UserAdminSchema)
 def create_user(fields: dict[str, Any]) -> User:
     """Create a user."""
     return service.create_user(**fields)
@@ -71,9 +79,9 @@ def create_user(fields: dict[str, Any]) -> User:
 @api.put("/users/<user>")
 @api.scopes("read_user")
 @api.signed_in
-@api.arguments(schemas.UserUpdateSchema)
+@api.arguments(user_schemas.UserUpdateSchema)
 @api.allow(Ability.ADMINISTER)
-@api.response(200, schemas.UserAdminSchema)
+@api.response(200, user_schemas.UserAdminSchema)
 def update_user(fields: dict[str, Any], user: str) -> User:
     """Change a user."""
     return service.update_user(find_user(numeric(user)), **fields)
@@ -82,7 +90,7 @@ def update_user(fields: dict[str, Any], user: str) -> User:
 @api.delete("/users/<user>")
 @api.scopes("read_user")
 @api.signed_in
-@api.arguments(schemas.UserDeleteSchema)
+@api.arguments(user_schemas.UserDeleteSchema)
 @api.allow(Ability.ADMINISTER)
 @api.response(204)
 def delete_user(fields: dict[str, Any], user: str) -> None:
@@ -127,7 +135,7 @@ def disable_two_factor(user: str) -> None:
 @api.response(201, schemas.NewTokenSchema)
 def create_user_token(fields: dict[str, Any], user: str) -> PersonalAccessToken:
     """Create a personal access token for a user."""
-    return service.create_token(find_user(numeric(user)), **fields)
+    return token_service.create_token(find_user(numeric(user)), **fields)
 
 
 @api.get("/personal_access_tokens")
@@ -161,7 +169,7 @@ def show_current_token() -> PersonalAccessToken:
 @api.response(204)
 def revoke_current_token() -> None:
     """Revoke the token you are using."""
-    service.revoke_token(_current_token())
+    token_service.revoke_token(_current_token())
 
 
 @api.post("/personal_access_tokens/self/rotate")
@@ -171,7 +179,7 @@ def revoke_current_token() -> None:
 @api.response(200, schemas.NewTokenSchema)
 def rotate_current_token(fields: dict[str, Any]) -> PersonalAccessToken:
     """Replace the token you are using by a new one."""
-    return service.rotate_token(_current_token(), **fields)
+    return token_service.rotate_token(_current_token(), **fields)
 
 
 @api.get("/personal_access_tokens/<token>")
@@ -192,7 +200,7 @@ def revoke_token(token: str) -> None:
     found = queries.find_token(numeric(token))
     if not _may_manage(found):
         raise BadRequest("400 Bad request")
-    service.revoke_token(found)
+    token_service.revoke_token(found)
 
 
 @api.post("/personal_access_tokens/<token>/rotate")
@@ -202,7 +210,7 @@ def revoke_token(token: str) -> None:
 @api.response(200, schemas.NewTokenSchema)
 def rotate_token(fields: dict[str, Any], token: str) -> PersonalAccessToken:
     """Replace one personal access token by a new one."""
-    return service.rotate_token(_token_or_unauthorized(token), **fields)
+    return token_service.rotate_token(_token_or_unauthorized(token), **fields)
 
 
 def _current_token() -> PersonalAccessToken:

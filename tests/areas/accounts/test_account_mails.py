@@ -6,8 +6,9 @@ import datetime as dt
 
 import pytest
 
-from project_service.areas.accounts import jobs, service, sign_in_networks
-from project_service.areas.accounts.models import SignInNetwork
+from project_service.areas.accounts.sign_in import networks, sessions
+from project_service.areas.accounts.sign_in.models import SignInNetwork
+from project_service.areas.accounts.tokens import jobs
 from project_service.domain.tokens import PersonalAccessToken
 from project_service.domain.users import BLOCKED, User
 from project_service.kit import clock, mail
@@ -28,7 +29,7 @@ def mails():
 def sign_in(user, address):
     with unit_of_work():
         row = db.session.get(User, user.id)
-        service.start_session(row, second_factor=False, address=address, agent="Firefox\r\nBcc: x@example.org")
+        sessions.start_session(row, second_factor=False, address=address, agent="Firefox\r\nBcc: x@example.org")
 
 
 def test_a_sign_in_from_a_new_address_is_mailed_once(app):
@@ -67,7 +68,7 @@ def test_unused_networks_are_forgotten(app, monkeypatch):
     monkeypatch.setattr(clock, "now", lambda: later)
 
     with unit_of_work():
-        sign_in_networks.prune()
+        networks.prune()
 
     assert db.session.scalar(db.select(SignInNetwork)) is None
 
@@ -77,7 +78,7 @@ def test_unused_networks_are_forgotten(app, monkeypatch):
     [("::ffff:192.0.2.1", "192.0.2.1"), ("fe80::1%eth0", "fe80::/64"), ("", None), (None, None), ("x", None)],
 )
 def test_networks(address, network):
-    assert sign_in_networks.network_of(address) == network
+    assert networks.network_of(address) == network
 
 
 @pytest.mark.both_databases

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.areas.accounts.test_sessions import sign_in
+from tests.areas.accounts.sign_in.test_sessions import sign_in
 from tests.support.sample_data import ADA
 
 

@@ -1,0 +1,1 @@
+"""Users: queries, changes, and their pages in the administration area."""

@@ -1,0 +1,48 @@
+"""Forms of a user's own settings."""
+
+from __future__ import annotations
+
+from wtforms import EmailField, PasswordField, RadioField, StringField, TextAreaField
+from wtforms.validators import DataRequired, EqualTo
+
+from project_service.kit.http.forms import Form
+
+THEME_TEXTS = {"system": "As the system says", "light": "Light", "dark": "Dark"}
+
+
+class OwnPasswordForm(Form):
+    """The own password, for an action that matters."""
+
+    current_password = PasswordField(
+        "Current password", [DataRequired("is missing")], render_kw={"autocomplete": "current-password"}
+    )
+
+
+class ProfileForm(OwnPasswordForm):
+    """Name, e-mail address, text about oneself and theme."""
+
+    name = StringField("Full name", render_kw={"autocomplete": "name"})
+    email = EmailField("E-mail", render_kw={"autocomplete": "email"})
+    bio = TextAreaField("About you", render_kw={"rows": 3}, description="At most 255 characters, seen by everyone.")
+    theme = RadioField("Theme", choices=THEME_TEXTS)
+    current_password = PasswordField(
+        "Current password",
+        description="Only needed to change the e-mail address.",
+        render_kw={"autocomplete": "current-password"},
+    )
+
+
+class PasswordForm(OwnPasswordForm):
+    """A change of the password."""
+
+    new_password = PasswordField(
+        "New password",
+        [DataRequired("is missing")],
+        description="At least 8 characters.",
+        render_kw={"autocomplete": "new-password"},
+    )
+    repeated = PasswordField(
+        "New password again",
+        [DataRequired("is missing"), EqualTo("new_password", "is another one")],
+        render_kw={"autocomplete": "new-password"},
+    )

@@ -1,0 +1,1 @@
+"""Signing in: browser sessions, passwords, two-factor authentication."""

@@ -1,0 +1,1 @@
+"""Access tokens of users, projects and groups."""

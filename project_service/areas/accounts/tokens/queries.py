@@ -1,0 +1,120 @@
+"""Queries of access tokens."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, and_, or_, select
+from sqlalchemy.orm import with_expression
+
+from project_service.access.identity import Caller
+from project_service.domain import resource_bots
+from project_service.domain.memberships import Membership
+from project_service.domain.namespaces import Group
+from project_service.domain.projects import Project
+from project_service.domain.resource_bots import ResourceBot
+from project_service.domain.tokens import PersonalAccessToken, digest_of
+from project_service.domain.users import User, users
+from project_service.kit import clock
+from project_service.kit.db import searching
+from project_service.kit.db.session import db
+from project_service.kit.http.errors import NotFound, RecordNotFound
+
+
+def tokens_matching(caller: Caller, **wanted: Any) -> Select[PersonalAccessToken]:
+    """The tokens that the caller may list: all for administrators, otherwise their own."""
+    statement = select(PersonalAccessToken).join(User).where(User.deleting_since.is_(None))
+    if "user_id" in wanted:
+        owner = wanted["user_id"]
+        if caller.admin and db.session.scalar(users().where(User.id == owner)) is None:
+            raise NotFound
+        statement = statement.where(PersonalAccessToken.user_id == owner)
+    elif not caller.admin:
+        statement = statement.where(PersonalAccessToken.user_id == caller.user_id)
+    return statement.where(*_token_conditions(wanted)).order_by(*_token_order(wanted.get("sort")))
+
+
+def tokens_of(user_id: int) -> Select[PersonalAccessToken]:
+    """The tokens of one user, newest first."""
+    return (
+        select(PersonalAccessToken)
+        .where(PersonalAccessToken.user_id == user_id)
+        .order_by(PersonalAccessToken.id.desc())
+    )
+
+
+def tokens_of_resource(place: Project | Group, **wanted: Any) -> Select[PersonalAccessToken]:
+    """The access tokens of a project or group, with the role of the bot of each."""
+    here = Membership.project_id if isinstance(place, Project) else Membership.namespace_id
+    level = select(Membership.access_level).where(Membership.user_id == PersonalAccessToken.user_id, here == place.id)
+    statement = select(PersonalAccessToken).join(ResourceBot, ResourceBot.user_id == PersonalAccessToken.user_id)
+    statement = statement.join(User, User.id == ResourceBot.user_id)
+    statement = statement.where(resource_bots.column_of(place), User.deleting_since.is_(None))
+    statement = statement.options(with_expression(PersonalAccessToken.access_level, level.scalar_subquery()))
+    statement = statement.execution_options(populate_existing=True)
+    return statement.where(*_token_conditions(wanted)).order_by(*_token_order(wanted.get("sort")))
+
+
+def find_resource_token(place: Project | Group, token_id: int) -> PersonalAccessToken:
+    """One access token of a project or group."""
+    token = db.session.scalar(tokens_of_resource(place).where(PersonalAccessToken.id == token_id))
+    if token is None:
+        kind = "project" if isinstance(place, Project) else "group"
+        raise NotFound(f"Could not find {kind} access token with token_id: {token_id}")
+    return token
+
+
+def own_resource_token(place: Project | Group, token_id: int | None) -> PersonalAccessToken | None:
+    """The token of a request, if it is one of a project or group."""
+    return db.session.scalar(tokens_of_resource(place).where(PersonalAccessToken.id == token_id))
+
+
+def token_by_secret(secret: str) -> PersonalAccessToken | None:
+    """The token with this text."""
+    return db.session.scalar(select(PersonalAccessToken).where(PersonalAccessToken.digest == digest_of(secret)))
+
+
+def find_token(token_id: int) -> PersonalAccessToken:
+    """One token by id."""
+    token = db.session.get(PersonalAccessToken, token_id)
+    if token is None:
+        raise RecordNotFound
+    return token
+
+
+def _token_conditions(wanted: dict[str, Any]) -> list[ColumnElement[bool]]:
+    token = PersonalAccessToken
+    live = and_(token.revoked.is_(False), or_(token.expires_at.is_(None), token.expires_at > clock.today()))
+    found: list[ColumnElement[bool]] = []
+    if wanted.get("revoked") is not None:
+        found.append(token.revoked.is_(wanted["revoked"]))
+    if wanted.get("state"):
+        found.append(live if wanted["state"] == "active" else ~live)
+    for name, column in (
+        ("created", token.created_at),
+        ("last_used", token.last_used_at),
+        ("expires", token.expires_at),
+    ):
+        if (after := wanted.get(f"{name}_after")) is not None:
+            found.append(_after(column, after))
+        if (before := wanted.get(f"{name}_before")) is not None:
+            found.append(column < before)
+    if search := (wanted.get("search") or "").strip():
+        found.append(searching.contains(search, token.name))
+    return found
+
+
+def _after(column: Any, moment: dt.datetime | dt.date) -> ColumnElement[bool]:
+    found: ColumnElement[bool] = column > moment
+    return found
+
+
+def _token_order(sort: str | None) -> tuple[Any, ...]:
+    if not sort:
+        return (PersonalAccessToken.id.asc(),)
+    name, _, direction = sort.rpartition("_")
+    columns = {"created": "created_at", "expires": "expires_at", "last_used": "last_used_at", "name": "name"}
+    column = getattr(PersonalAccessToken, columns[name])
+    by_id = PersonalAccessToken.id
+    return (column.asc(), by_id.asc()) if direction == "asc" else (column.desc(), by_id.desc())

@@ -1,0 +1,220 @@
+"""Pages of access tokens of projects and groups, and the page on which leaked tokens are revoked."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from flask import flash, redirect, render_template, request
+
+from project_service.access import navigation, sections
+from project_service.access.abilities import Ability, role_of
+from project_service.access.identity import caller
+from project_service.access.pages import PageBlueprint
+from project_service.areas.accounts.tokens import queries, resource_tokens
+from project_service.areas.accounts.tokens.resource_token_forms import LeakedTokenForm, ResourceTokenForm, RotateForm
+from project_service.domain import rate_limits
+from project_service.domain.access_levels import Role
+from project_service.domain.projects import Project
+from project_service.domain.rate_limits import RateLimit
+from project_service.domain.resource_bots import MAX_TOKEN_LIFETIME, ProjectOrGroup
+from project_service.domain.tokens import PersonalAccessToken
+from project_service.kit import clock
+from project_service.kit.db.pagination import read_page
+from project_service.kit.http.errors import Invalid
+from project_service.kit.http.forms import Form, confirmation
+
+pages = PageBlueprint("resource_token_pages", __name__)
+PAGE = "access_tokens"
+SETTINGS = f"/-/settings/{PAGE}"
+OF_GROUP = f"/groups/<path:group>{SETTINGS}"
+LEAKED = "/-/profile/leaked_token"
+STATES = {"active": "Active", "inactive": "Revoked or expired"}
+PER_PAGE = 50
+DEFAULT_LIFETIME = dt.timedelta(days=30)
+LEAKED_TOKENS = RateLimit("leaked_token", 10, 600)  # that a user may send
+NOT_REVOKED = "No token was revoked: there is no active token with this text that you may revoke."
+
+navigation.add(navigation.NavigationEntry("Access tokens", SETTINGS, 30, Ability.ADMIN_GROUP_TOKENS), "group_settings")
+navigation.add(navigation.NavigationEntry("Leaked token", LEAKED, 35, Ability.SIGNED_IN), "account")
+
+
+def fill(place: ProjectOrGroup) -> dict[str, Any]:
+    """Return the template variables of the list and the form."""
+    state = request.args.get("state", "")
+    state = state if state in STATES else "active"
+    statement = queries.tokens_of_resource(place, state=state, sort="created_desc")
+    return {
+        "tokens": read_page(statement, request.args.get("page"), PER_PAGE),
+        "token_state": state,
+        "token_states": STATES,
+        "token_form": _form(place, formdata=None, expires_at=clock.today() + DEFAULT_LIFETIME),
+        "tokens_address": _address(place),
+        "role_title": lambda level: Role(level or 0).title,
+        "secret": None,
+    }
+
+
+sections.add(
+    sections.Section(
+        PAGE,
+        "access-tokens",
+        "Tokens of this project",
+        10,
+        Ability.ADMIN_PROJECT_TOKENS,
+        "accounts/resource_tokens.html",
+        fill,
+    )
+)
+
+
+@pages.get(OF_GROUP)
+@pages.signed_in
+@pages.allow(Ability.ADMIN_GROUP_TOKENS)
+def list_group_tokens(group: ProjectOrGroup) -> Any:
+    """Show the access tokens of a group."""
+    return _list(group)
+
+
+def register(kind: str, here: str, administers: Ability) -> None:
+    """Register the pages that change access tokens of projects or of groups."""
+
+    @pages.post(here, endpoint=f"create_{kind}_token")
+    @pages.signed_in
+    @pages.allow(administers)
+    def create_token(place: ProjectOrGroup) -> Any:
+        """Create an access token and show its secret once."""
+        form = _form(place)
+        created: list[PersonalAccessToken] = []
+        names = ("name", "scopes", "access_level", "expires_at")
+        fields = {name: form[name].data for name in names}
+        if form.accepted(lambda: created.append(resource_tokens.create_token(caller(), place, **fields))):
+            return _list(place, status=201, secret=created[0].token)
+        _remove_status(form)
+        return _list(place, status=422, token_form=form)
+
+    @pages.get(f"{here}/<int:token_id>/rotate", endpoint=f"ask_rotate_{kind}_token")
+    @pages.signed_in
+    @pages.allow(administers)
+    def ask_rotate_token(place: ProjectOrGroup, token_id: int) -> Any:
+        """Ask when the new secret expires; the same lifetime as before is suggested."""
+        token = queries.find_resource_token(place, token_id)
+        return _rotate(place, token, RotateForm(expires_at=_suggested_expiry(token)))
+
+    @pages.post(f"{here}/<int:token_id>/rotate", endpoint=f"rotate_{kind}_token")
+    @pages.signed_in
+    @pages.allow(administers)
+    def rotate_token(place: ProjectOrGroup, token_id: int) -> Any:
+        """Replace an access token by a new one and show its secret once."""
+        token = queries.find_resource_token(place, token_id)
+        form = RotateForm()
+        rotated: list[PersonalAccessToken] = []
+
+        def rotate() -> None:
+            day = form.expires_at.data
+            rotated.append(resource_tokens.rotate_token(caller(), place, token, expires_at=day))
+
+        if form.accepted(rotate):
+            return _list(place, secret=rotated[0].token)
+        _remove_status(form)
+        return _rotate(place, queries.find_resource_token(place, token_id), form), 422
+
+    @pages.get(f"{here}/<int:token_id>/revoke", endpoint=f"ask_revoke_{kind}_token")
+    @pages.signed_in
+    @pages.allow(administers)
+    def ask_revoke_token(place: ProjectOrGroup, token_id: int) -> Any:
+        """Ask before an access token is revoked."""
+        token = queries.find_resource_token(place, token_id)
+        return confirmation(
+            title="Revoke access token",
+            question=f"Revoke the token “{token.name}”? Programs that use it will be refused, and its bot leaves.",
+            button="Revoke",
+            back=_address(place),
+            **_named(place),
+        )
+
+    @pages.post(f"{here}/<int:token_id>/revoke", endpoint=f"revoke_{kind}_token")
+    @pages.signed_in
+    @pages.allow(administers)
+    def revoke_token(place: ProjectOrGroup, token_id: int) -> Any:
+        """Revoke an access token."""
+        token = queries.find_resource_token(place, token_id)
+        resource_tokens.revoke_token(place, token)
+        flash(f"The token “{token.name}” is revoked.")
+        return redirect(_address(place))
+
+
+register("project", f"/<path:project>{SETTINGS}", Ability.ADMIN_PROJECT_TOKENS)
+register("group", OF_GROUP, Ability.ADMIN_GROUP_TOKENS)
+
+
+@pages.get(LEAKED)
+@pages.signed_in
+@pages.allow(Ability.SIGNED_IN)
+def ask_leaked_token() -> Any:
+    """Show the form for a token that others have seen."""
+    return render_template("accounts/leaked_token.html", form=LeakedTokenForm())
+
+
+@pages.post(LEAKED)
+@pages.signed_in
+@pages.allow(Ability.SIGNED_IN)
+def revoke_leaked_token() -> Any:
+    """Revoke the token with this text; all tokens that are not revoked get the same answer."""
+    form = LeakedTokenForm()
+    user_id = caller().user_id or 0
+    wait = rate_limits.count(LEAKED_TOKENS.counter(user_id))
+    if wait is not None:
+        form.problems.append(f"Too many tokens. Try again in {max(1, round(wait.total_seconds() / 60))} minutes.")
+        return render_template("accounts/leaked_token.html", form=form), 429
+    revoked: list[PersonalAccessToken] = []
+
+    def revoke() -> None:
+        token = resource_tokens.revoke_leaked(form.secret.data or "", caller())
+        if token is None:
+            raise Invalid(base=NOT_REVOKED)
+        revoked.append(token)
+
+    if form.accepted(revoke):
+        flash(f"The token “{revoked[0].name}” of {revoked[0].user.name} is revoked.")
+        return redirect(LEAKED)
+    return render_template("accounts/leaked_token.html", form=form), 422
+
+
+def _remove_status(form: Form) -> None:
+    """Remove what messages of the API begin with."""
+    form.problems = [text.removeprefix(resource_tokens.BAD_REQUEST) for text in form.problems]
+
+
+def _form(place: ProjectOrGroup, **options: Any) -> ResourceTokenForm:
+    form = ResourceTokenForm(**({"access_level": int(Role.DEVELOPER)} | options))
+    form.set_roles(role_of(caller(), place))
+    return form
+
+
+def _list(place: ProjectOrGroup, *, status: int = 200, **filled: Any) -> Any:
+    """Render the page; ``filled`` has a new secret, or a form to show again that was refused."""
+    if isinstance(place, Project):
+        return sections.show(place, PAGE, status=status, **filled)
+    return render_template("accounts/group_tokens.html", group=place, **(fill(place) | filled)), status
+
+
+def _rotate(place: ProjectOrGroup, token: PersonalAccessToken, form: RotateForm) -> str:
+    base = "project.html" if isinstance(place, Project) else "group.html"
+    values = {"token": token, "form": form, "base": base, "back": _address(place), "place_name": place.name}
+    return render_template("accounts/rotate_token.html", **values, **_named(place))
+
+
+def _suggested_expiry(token: PersonalAccessToken) -> dt.date:
+    if token.expires_at is None:
+        return clock.today() + DEFAULT_LIFETIME
+    lifetime = token.expires_at - token.created_at.date()
+    return clock.today() + min(max(lifetime, dt.timedelta(days=1)), MAX_TOKEN_LIFETIME)
+
+
+def _address(place: ProjectOrGroup) -> str:
+    return f"{'' if isinstance(place, Project) else '/groups'}/{place.full_path}{SETTINGS}"
+
+
+def _named(place: ProjectOrGroup) -> dict[str, Any]:
+    return {"project" if isinstance(place, Project) else "group": place}

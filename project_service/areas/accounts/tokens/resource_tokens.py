@@ -1,0 +1,162 @@
+"""Access tokens of projects and groups: each acts as a bot that is a member of its project or group."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from sqlalchemy import ColumnElement, or_, select
+
+from project_service.access import audit
+from project_service.access.abilities import Ability, allowed, forget_roles, role_of
+from project_service.access.identity import Caller
+from project_service.areas.accounts.tokens import queries, service
+from project_service.domain.access_levels import Role
+from project_service.domain.audit.recording import AuditTarget
+from project_service.domain.memberships import Membership, alive
+from project_service.domain.namespaces import Group, Namespace, NamespaceAncestor
+from project_service.domain.projects import Project
+from project_service.domain.resource_bots import ProjectOrGroup, ResourceBot, bots, checked_expiry, create_bot, is_bot
+from project_service.domain.tokens import RESOURCE_SCOPES, PersonalAccessToken
+from project_service.domain.users import ACTIVE, User
+from project_service.kit import clock
+from project_service.kit.db.session import db
+from project_service.kit.http.errors import BadRequest, Forbidden, Unprocessable
+
+MAX_NAME_LENGTH = 255
+MAIL_BEFORE = dt.timedelta(days=7)
+BAD_REQUEST = "400 Bad request - "
+
+
+def create_token(requester: Caller, place: ProjectOrGroup, **fields: Any) -> PersonalAccessToken:
+    """Create a token with a bot of its own; the secret is only in the attribute ``token`` of the returned object.
+
+    Args:
+        requester: Who creates it: a person with at least the role that the bot gets.
+        place: The project or group.
+        fields: ``name``, ``scopes``, ``access_level``, ``expires_at`` (a year ahead by default) and ``description``.
+
+    Raises:
+        Forbidden: the requester is a bot.
+        BadRequest: a field breaks a rule.
+
+    """
+    if is_bot(requester.user_id):
+        raise Forbidden
+    level = Role(fields.pop("access_level", None) or Role.MAINTAINER)
+    _refuse_role_above(requester, place, level)
+    name = fields.get("name") or ""
+    if not set(fields.get("scopes") or ()) <= set(RESOURCE_SCOPES):
+        raise BadRequest(f"{BAD_REQUEST}Scopes can only contain available scopes")
+    if len(name) > MAX_NAME_LENGTH:
+        raise BadRequest(f"{BAD_REQUEST}Name is too long (maximum is {MAX_NAME_LENGTH} characters)")
+    checked_expiry(fields.get("expires_at"))
+    bot = create_bot(place, name, level, requester.user_id)
+    try:
+        token = service.create_token(bot, **fields)
+    except Unprocessable as error:
+        raise BadRequest(f"{BAD_REQUEST}{error.message}") from error
+    token.access_level = level
+    forget_roles()
+    _record("created", place, token, f" with the role {level.title}")
+    return token
+
+
+def rotate_token(
+    requester: Caller, place: ProjectOrGroup, token: PersonalAccessToken, *, expires_at: dt.date | None = None
+) -> PersonalAccessToken:
+    """Replace a token by a new one of the same bot; the secret of a role above one's own is not given out."""
+    level = token.access_level
+    if requester.token_id != token.id:
+        _refuse_role_above(requester, place, Role(level or 0))
+    rotated = service.rotate_token(token, expires_at=expires_at)
+    rotated.access_level = level
+    _record("rotated", place, rotated)
+    return rotated
+
+
+def revoke_token(place: ProjectOrGroup, token: PersonalAccessToken) -> None:
+    """Revoke a token; its bot goes with its last one."""
+    if not token.revoked:
+        _record("revoked", place, token)
+    service.revoke_token(token)
+
+
+def revoke_leaked(secret: str, requester: Caller) -> PersonalAccessToken | None:
+    """Revoke the active token with this text; ``None`` if there is none, or none that the requester may revoke.
+
+    Administrators may revoke every token, users their own and those of projects and groups whose tokens they manage.
+    """
+    token = queries.token_by_secret(secret.strip())
+    if token is None or not token.active:
+        return None
+    bot = db.session.scalar(select(ResourceBot).where(ResourceBot.user_id == token.user_id))
+    place = None if bot is None else _place_of(bot)
+    if not _may_revoke(requester, token, place):
+        return None
+    if place is None:
+        service.revoke_token(token)
+    else:
+        revoke_token(place, token)
+    return token
+
+
+def expiring(*conditions: ColumnElement[bool]) -> list[tuple[PersonalAccessToken, ProjectOrGroup]]:
+    """Return the active tokens that expire within ``MAIL_BEFORE``, whose managers were not mailed yet."""
+    token = PersonalAccessToken
+    soon = token.expires_at.between(clock.today() + dt.timedelta(days=1), clock.today() + MAIL_BEFORE)
+    found = db.session.execute(
+        select(token, ResourceBot)
+        .join(ResourceBot, ResourceBot.user_id == token.user_id)
+        .where(soon, token.revoked.is_(False), token.expiry_mailed_on.is_(None), *conditions)
+        .order_by(token.id)
+    )
+    places = [(row, _place_of(bot)) for row, bot in found]
+    return [(row, place) for row, place in places if place is not None and place.deleting_since is None]
+
+
+def addresses(place: ProjectOrGroup) -> list[str]:
+    """Return the e-mail addresses of those who may manage the tokens of a project or group."""
+    if isinstance(place, Project):
+        namespace_id, least, direct = place.namespace_id, Role.MAINTAINER, Membership.project_id == place.id
+    else:
+        namespace_id, least, direct = place.id, Role.OWNER, Membership.namespace_id == place.id
+    above = select(NamespaceAncestor.ancestor_id).where(NamespaceAncestor.namespace_id == namespace_id)
+    here = or_(direct, Membership.namespace_id.in_(above))
+    members = select(Membership.user_id).where(here, Membership.access_level >= least, alive())
+    owner = select(Namespace.owner_id).where(Namespace.id == namespace_id, Namespace.owner_id.is_not(None))
+    people = select(User.email).where(
+        or_(User.id.in_(members), User.id.in_(owner)),
+        User.state == ACTIVE,
+        User.deleting_since.is_(None),
+        User.id.not_in(bots()),
+    )
+    return list(db.session.scalars(people))
+
+
+def _may_revoke(requester: Caller, token: PersonalAccessToken, place: ProjectOrGroup | None) -> bool:
+    if requester.admin or token.user_id == requester.user_id:
+        return True
+    if place is None:
+        return False
+    ability = Ability.ADMIN_PROJECT_TOKENS if isinstance(place, Project) else Ability.ADMIN_GROUP_TOKENS
+    return allowed(requester, ability, place)
+
+
+def _record(action: str, place: ProjectOrGroup, token: PersonalAccessToken, detail: str = "") -> None:
+    """Record what was done with a token as an event of its project or group."""
+    kind = "project" if isinstance(place, Project) else "group"
+    target = AuditTarget("PersonalAccessToken", token.id, token.name)
+    text = f"{action.capitalize()} {kind} access token {token.name}{detail}"
+    audit.record(f"{kind}_access_token_{action}", place, text, target=target)
+
+
+def _place_of(bot: ResourceBot) -> ProjectOrGroup | None:
+    if bot.project_id is not None:
+        return db.session.get(Project, bot.project_id)
+    return None if bot.namespace_id is None else db.session.get(Group, bot.namespace_id)
+
+
+def _refuse_role_above(requester: Caller, place: ProjectOrGroup, level: Role) -> None:
+    if level > role_of(requester, place):
+        raise BadRequest(f"{BAD_REQUEST}Could not provision {level.title.lower()} access to project access token")

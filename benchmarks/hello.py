@@ -1,4 +1,4 @@
-"""The least that Flask does: what the requests of the service are compared with."""
+"""The least that Flask does, on gunicorn's gthread: what the requests of the service are compared with."""
 
 from flask import Flask, jsonify
 from flask.wrappers import Response

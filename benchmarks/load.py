@@ -21,6 +21,8 @@ from tests.contract.service import REPOSITORY, children_of
 WORKERS = 2
 CONNECTIONS = 8
 CONFIGURATION = "--config=python:project_service.runtime.web_server"
+# the server that others know: two processes with two threads each
+BASE_CONFIGURATION = ("--worker-class=gthread", "--threads=2")
 RATE = re.compile(r"Requests/sec:\s+([\d.]+)")
 COUNT = re.compile(r"(\d+) requests in")
 REFUSED = re.compile(r"Non-2xx or 3xx responses: (\d+)|Socket errors: (.*)")
@@ -88,19 +90,24 @@ def memory_of(pid: int | str, name: str = "VmRSS") -> int:
 @contextmanager
 def hello() -> Iterator[tuple[int, str]]:
     """Process and address of the base."""
-    with gunicorn("benchmarks.hello:app", "/hello") as served:
+    with gunicorn("benchmarks.hello:app", "/hello", configuration=BASE_CONFIGURATION) as served:
         yield served
 
 
 @contextmanager
 def gunicorn(
-    application: str, path: str, python: str = sys.executable, **environment: str
+    application: str,
+    path: str,
+    python: str = sys.executable,
+    configuration: tuple[str, ...] = (CONFIGURATION,),
+    **environment: str,
 ) -> Iterator[tuple[int, str]]:
-    """Process and address of an application that is served as we serve ourselves, once it answers at ``path``."""
+    """Process and address of an application, by default served as we serve ourselves, once it answers at ``path``."""
     with socket.create_server(("127.0.0.1", 0)) as held:
         port = held.getsockname()[1]
     address = f"http://127.0.0.1:{port}{path}"
-    command = [python, "-m", "gunicorn", CONFIGURATION, f"--bind=127.0.0.1:{port}", f"--workers={WORKERS}", application]
+    bind = f"--bind=127.0.0.1:{port}"
+    command = [python, "-m", "gunicorn", *configuration, bind, f"--workers={WORKERS}", application]
     env = os.environ | {"PYTHONPATH": str(REPOSITORY)} | environment
     process = subprocess.Popen(command, cwd=REPOSITORY, env=env)
     try:

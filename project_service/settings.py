@@ -52,7 +52,7 @@ class Settings:
     root_password: str | None = None
     root_token: str | None = None
     metrics_token: str | None = None
-    log_level: str = "INFO"
+    log_level: str | None = None
     log_format: str | None = None
     sqlite_synchronous: str = "NORMAL"
     smtp_host: str | None = None
@@ -85,7 +85,7 @@ class Settings:
             root_password=reader.get("ROOT_PASSWORD", _at_least(8)),
             root_token=reader.get("ROOT_TOKEN", _at_least(20)),
             metrics_token=reader.get("METRICS_TOKEN", _at_least(20)),
-            log_level=reader.get("LOG_LEVEL", _one_of(LOG_LEVELS)) or "INFO",
+            log_level=reader.get("LOG_LEVEL", _one_of(LOG_LEVELS)),
             log_format=reader.get("LOG_FORMAT", _one_of(LOG_FORMATS)),
             sqlite_synchronous=reader.get("SQLITE_SYNCHRONOUS", _one_of(SYNCHRONOUS)) or "NORMAL",
             smtp_host=reader.text("SMTP_HOST"),

@@ -28,7 +28,7 @@ def test_by_default_all_paths_are_below_the_working_directory(monkeypatch, tmp_p
     assert settings.storage_url == f"file://{tmp_path}/var/storage"
     assert settings.redis_url == f"unix://{settings.runtime_dir}/redis.sock"
     assert (settings.uses_sqlite, settings.embedded_redis) == (True, True)
-    assert (settings.log_level, settings.sqlite_synchronous) == ("INFO", "NORMAL")
+    assert (settings.log_level, settings.sqlite_synchronous) == (None, "NORMAL")
     assert (settings.smtp_port, settings.smtp_security, settings.smtp_from) == (
         25,
         "none",

@@ -17,6 +17,7 @@ import structlog
 REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 HIDDEN = "[FILTERED]"
 STANDARD_ERROR = 2
+LIFECYCLE = "project_service.lifecycle"  # the logger for starts, restarts and stops of processes
 TEXT = "text"
 _UTC_STAMP = structlog.processors.TimeStamper(fmt="iso", utc=True)
 _NAMES = "token|passw(?:or)?d|secret|api[-_]?key|private"
@@ -35,13 +36,18 @@ _IN_TEXT = (
 )
 
 
-def configure(level: str, log_format: str | None = None) -> None:
+def configure(level: str | None, log_format: str | None = None) -> None:
     """Send structlog and the standard library's loggers to standard error.
+
+    The level is by default ``INFO``; on a terminal it is ``WARNING``, with the lines of ``LIFECYCLE``, so that what the
+    start printed stays in sight.
 
     The format is ``json`` or ``text``, lines for people; by default text on a terminal and JSON elsewhere. structlog
     writes directly: through the standard library each line would take five times as long.
     """
     is_terminal = os.isatty(STANDARD_ERROR)
+    lifecycle_level = level or "INFO"
+    level = level or ("WARNING" if is_terminal else "INFO")
     as_text = log_format == TEXT or (log_format is None and is_terminal)
     stamp = structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False) if as_text else _UTC_STAMP
     render_lines: Any = structlog.dev.ConsoleRenderer(colors=is_terminal and not os.environ.get("NO_COLOR"))
@@ -75,6 +81,7 @@ def configure(level: str, log_format: str | None = None) -> None:
     root = logging.getLogger()
     root.handlers = [output]
     root.setLevel(level)
+    logging.getLogger(LIFECYCLE).setLevel(lifecycle_level)
     logging.getLogger("alembic").setLevel("WARNING")
     for name in ("rq", "rq.worker"):
         logging.getLogger(name).setLevel("WARNING")

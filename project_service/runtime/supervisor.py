@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
+from project_service.kit.logs import LIFECYCLE
 from project_service.kit.processes import die_with, set_process_name
 
 MIN_RESTART_SECONDS = 0.2
@@ -31,7 +32,7 @@ LAST_STOP_SECONDS = 0.5
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(LIFECYCLE)
 
 
 class SupervisorError(Exception):

@@ -242,6 +242,18 @@ def test_readable_lines_have_time_level_message_and_values(capfd, lines):
     assert re.match(r"\d\d:\d\d:\d\d \[warning +\] slow disk", foreign)
 
 
+def test_a_terminal_gets_warnings_and_starts_only_unless_a_level_is_set(monkeypatch, capfd, lines):
+    monkeypatch.setattr(os, "isatty", lambda _file: True)
+    for level in (None, "INFO"):
+        logs.configure(level, "json")
+        structlog.get_logger("shop").info("request")
+        structlog.get_logger("shop").warning("slow")
+        logging.getLogger(logs.LIFECYCLE).info("started")
+
+    shown = [json.loads(line)["event"] for line in capfd.readouterr().err.splitlines()]
+    assert shown == ["slow", "started", "request", "slow", "started"]
+
+
 def test_a_terminal_gets_coloured_lines_unless_json_is_wanted(monkeypatch, capfd, lines):
     monkeypatch.setattr(os, "isatty", lambda _file: True)
     monkeypatch.delenv("NO_COLOR", raising=False)

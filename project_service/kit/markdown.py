@@ -1,18 +1,16 @@
 """Rendering of Markdown as HTML (``docs/decisions/markdown.md``).
 
-CommonMark with tables and strikethrough, by markdown-it-py. HTML in a text is escaped. Links are limited to web and
-mail and have ``rel="nofollow"``; an image becomes a link, so that viewing a text contacts no other server. Texts of a
-repository may show images of the same repository.
+GitHub's Markdown by cmark-gfm, sanitized by nh3 as the last step: what a text may contain is decided by the lists of
+elements and attributes below. Images are shown from this server and by HTTPS.
 """
 
 from __future__ import annotations
 
-import functools
+import html
 import posixpath
 import re
-from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urlsplit
 
 from flask import g
@@ -20,34 +18,59 @@ from jinja2 import Environment
 from markupsafe import Markup, escape
 
 if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
-    from markdown_it.rules_block import StateBlock
-    from markdown_it.rules_core import StateCore
-    from markdown_it.token import Token
-    from markdown_it.utils import OptionsDict
+    from collections.abc import Callable
 
-# Rendering budget of a page: at most 250 ms. The unit is the time for one character of prose; the weights were measured
-# with the texts of tests/kit/test_markdown.py.
-MAX_PAGE_COST = 100_000
-PUNCTUATION_COST = 3  # of a character that is neither letter, digit nor white space, in addition
-LINE_COST = 15
-QUOTE_COST = 5  # each level of nested quotes reads every line of its paragraph
-CELL_COST = 6  # every row of a table has all columns, even if they are left out
-BRACKETS_PER_PASS = (
-    64  # an open bracket reads to the end of its paragraph; so many cost as much as another pass over it
-)
-MAX_NESTING = 20  # levels of quotes and lists; deeper ones are shown unformatted
-UNFORMATTED = "What follows is shown as it was written, because this page has too much text to format all of it."
+# What all texts of a page may have together; what is beyond is shown as it was written. The rest of the limits keep the
+# parser of HTML from quadratic time (tests/kit/test_markdown.py has the texts).
+MAX_PAGE_CHARACTERS = 256 << 10
+MAX_GROWTH = 8  # characters of HTML for one of the text: tables repeat cells that are left out
+MAX_NESTED_MARKERS = 100  # of quotes and lists at the beginning of a line
+MAX_OPEN_ELEMENTS = 30_000_000  # elements of HTML in a text, times places where one may be reopened or looked for
+MAX_REOPENED_ELEMENTS = 300_000  # elements that paragraphs reopen, times paragraphs
+UNFORMATTED = "What follows is shown as it was written, because it would take too long to format all of it."
 HEADING_OFFSET = 2  # the headings of page and section are above those of a text
 MAX_HEADING = 6
-LINE_END = re.compile(r"\r\n?")
-_BLANK_LINES = re.compile(r"(?:\n[ \t]*)+\n")
-_PUNCTUATION = re.compile(r"[^\w\s]|_")
-_SCHEME = re.compile(r"\s*([a-z][a-z0-9+.-]*):", re.IGNORECASE)
-_NO_SLUG = re.compile(r"[^\w\- ]")
-ANCHOR_PREFIX = "user-content-"  # of the ids of headings, which must differ from those of the page
-SCHEMES = ("http", "https", "mailto")
+ANCHOR_PREFIX = "user-content-"  # of ids in texts, which must differ from those of the page
+SCHEMES = {"http", "https", "mailto"}
 REL = "nofollow noopener noreferrer"
+ELEMENTS = {
+    *("a", "abbr", "b", "blockquote", "br", "cite", "code", "dd", "del", "details", "dfn", "div", "dl", "dt", "em"),
+    *("figcaption", "figure", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "img", "input", "ins", "kbd", "li"),
+    *("mark", "ol", "p", "picture", "pre", "q", "rp", "rt", "ruby", "s", "samp", "small", "source", "span", "strike"),
+    *("strong", "sub", "summary", "sup", "table", "tbody", "td", "tfoot", "th", "thead", "time", "tr", "tt", "u"),
+    *("ul", "var", "wbr"),
+}
+LINE_ELEMENTS = {"a", "code", "del", "em", "strong"}
+ATTRIBUTES = {
+    "*": {"align", "dir", "id", "lang", "title"},
+    "a": {"href", "name"},
+    "code": {"class"},
+    "details": {"open"},
+    "img": {"alt", "height", "src", "srcset", "width"},
+    "input": {"checked"},
+    "ol": {"reversed", "start", "type"},
+    "source": {"media", "srcset", "type"},
+    "td": {"colspan", "rowspan", "valign"},
+    "th": {"colspan", "rowspan", "scope", "valign"},
+    "time": {"datetime"},
+}
+SET_ATTRIBUTES = {
+    "img": {"loading": "lazy", "referrerpolicy": "no-referrer"},
+    "input": {"type": "checkbox", "disabled": ""},
+    "pre": {"tabindex": "0"},  # long lines of code scroll, also by keyboard
+}
+LINE_END = re.compile(r"\r\n?")
+_NESTED_MARKERS = re.compile(
+    rf"^(?>[ \t]*(?:>|[*+-][ \t]|[0-9]{{1,9}}[.)][ \t])){{{MAX_NESTED_MARKERS}}}", re.MULTILINE
+)
+# elements that the parser of HTML opens again in each later paragraph until they are closed, when they have attributes
+_REOPENED = re.compile(r"<(?:b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)[\s/]", re.IGNORECASE)
+_HEADING_TAG = re.compile(r"<(/?)[hH]([1-6])(?=[\s>])")
+_HEADING_LINE = re.compile(r"^<h([1-6])([^<>]*)>(.*)</h\1>", re.MULTILINE)
+# images of other servers without encryption become links: the content security policy does not show them
+_INSECURE_IMAGE = re.compile(r'<img src="(http://[^"<>]*)" alt="([^"<>]*)"(?: title="[^"<>]*")? />')
+_TAG = re.compile(r"<[^<>]*>")
+_NO_SLUG = re.compile(r"[^\w\- ]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,133 +113,139 @@ def init_app(environment: Environment) -> None:
 
 
 def block(text: str | None, addresses: RelativeAddresses | None = None) -> Markup:
-    """Render a text; what exceeds the budget of the page follows unformatted.
+    """Render a text; what exceeds the limits of the page follows unformatted.
 
-    With ``addresses`` relative links lead there, and relative images are shown.
+    With ``addresses`` relative links and images lead there, and headings have ids.
     """
     if text is None or not text.strip():
         return Markup()
     text = LINE_END.sub("\n", text)
-    end = _spend(text)
-    parts = []
-    if end:
-        rendered = _reader().render(text[:end], {"addresses": addresses})
-        # long lines of code scroll, also by keyboard
-        html = Markup(rendered.replace("<pre>", '<pre tabindex="0">'))  # noqa: S704  # escaped by the renderer
-        parts.append(Markup('<div class="prose">{}</div>').format(html))
+    end = _length_within_limits(text)
+    rendered = _spend(text[:end], _render(text[:end], addresses)) if end else None
+    if rendered is None:
+        end = 0
+    parts = [Markup('<div class="prose">{}</div>').format(rendered)] if rendered is not None else []
     if end < len(text):
         parts.append(Markup('<p class="muted">{}</p><div class="text">{}</div>').format(UNFORMATTED, text[end:]))
     return Markup().join(parts)
 
 
 def line(text: str | None) -> Markup:
-    """Render a single line without paragraphs or headings; unformatted if it exceeds the budget of the page."""
-    text = LINE_END.sub("\n", text or "")
-    if _spend(text) < len(text):
+    """Render a single line without paragraphs, headings or HTML; unformatted if it exceeds the limits of the page."""
+    text = " ".join((text or "").split())
+    if _length_within_limits(text) < len(text):
         return escape(text)
-    return Markup(_reader().renderInline(text))  # noqa: S704  # escaped by the renderer
+    # the bracket keeps a number sign, a hyphen and the like from beginning a heading or a list
+    rendered = _spend(text, _render("(" + text.replace("<", "&lt;"), None, LINE_ELEMENTS))
+    return escape(text) if rendered is None else rendered.strip()[1:]
 
 
-def _spend(text: str) -> int:
-    """Subtract the cost of a text from the budget of the page; return the length of the part that fits.
-
-    The part consists of whole paragraphs: only code blocks extend beyond a blank line.
-    """
-    budget: int = g.get("markdown_left", MAX_PAGE_COST)
-    start = 0
-    while start < len(text):
-        blank = _BLANK_LINES.search(text, start)
-        end = blank.end() if blank else len(text)
-        cost = _cost(text[start:end])
-        if cost > budget:
-            break
-        budget -= cost
-        start = end
-    g.markdown_left = budget
-    return start
+def _characters_left() -> int:
+    left: int = g.get("markdown_characters_left", MAX_PAGE_CHARACTERS)
+    return left
 
 
-def _cost(paragraph: str) -> int:
-    if len(paragraph) > MAX_PAGE_COST:
-        return len(paragraph)
-    lines = paragraph.split("\n")
-    columns = max(row.count("|") for row in lines)
-    quotes = min(max(row.count(">") for row in lines), MAX_NESTING)
-    characters = len(paragraph) + PUNCTUATION_COST * len(_PUNCTUATION.findall(paragraph))
-    return characters * (1 + paragraph.count("[") // BRACKETS_PER_PASS) + len(lines) * (
-        LINE_COST + QUOTE_COST * quotes + CELL_COST * columns
+def _length_within_limits(text: str) -> int:
+    """The length of the part that can be formatted: whole paragraphs, nothing if HTML or nesting is hostile."""
+    left = _characters_left()
+    if len(text) > left:
+        text = text[: text.rfind("\n\n", 0, left) + 1]
+    elements, places = text.count("<"), text.count("<") + text.count("\n")
+    reopened = len(_REOPENED.findall(text)) if elements else 0
+    if (
+        elements * places > MAX_OPEN_ELEMENTS
+        or reopened * places > MAX_REOPENED_ELEMENTS
+        or _NESTED_MARKERS.search(text)
+    ):
+        return 0
+    return len(text)
+
+
+def _spend(text: str, rendered: str) -> Markup | None:
+    """Subtract a text from what the page may have; ``None`` if its HTML is beyond that."""
+    cost = max(len(text), len(rendered) // MAX_GROWTH)
+    left = _characters_left()
+    if cost > left:
+        return None
+    g.markdown_characters_left = left - cost
+    return Markup(rendered)  # noqa: S704  # sanitized
+
+
+def _render(text: str, addresses: RelativeAddresses | None, elements: set[str] = ELEMENTS) -> str:
+    import nh3  # noqa: PLC0415  # only processes that render pages need them
+    from cmarkgfm import github_flavored_markdown_to_html  # noqa: PLC0415
+    from cmarkgfm.cmark import Options  # noqa: PLC0415
+
+    raw = github_flavored_markdown_to_html(text, Options.CMARK_OPT_UNSAFE)
+    if len(raw) > MAX_GROWTH * MAX_PAGE_CHARACTERS:
+        return raw  # too long to be shown, and so never sent
+    if addresses is not None:
+        raw = _name_headings(raw)
+    linked = _INSECURE_IMAGE.sub(lambda image: f'<a href="{image[1]}">{image[2] or image[1]}</a>', raw)
+    return nh3.clean(
+        _HEADING_TAG.sub(_lower_heading, linked),
+        tags=elements,
+        attributes=ATTRIBUTES,
+        attribute_filter=_attribute_filter(addresses),
+        set_tag_attribute_values=SET_ATTRIBUTES,
+        url_schemes=SCHEMES,
+        link_rel=REL,
+        id_prefix=ANCHOR_PREFIX,
     )
 
 
-@functools.cache
-def _reader() -> MarkdownIt:
-    from markdown_it import MarkdownIt  # noqa: PLC0415  # only processes that render pages need it
-
-    # maxNesting limits the levels of inline elements, which the rule below does not see
-    options = {"html": False, "linkify": False, "typographer": False, "maxNesting": MAX_NESTING + 1}
-    reader = MarkdownIt("js-default", options)
-    reader.validateLink = _is_allowed_link  # type: ignore[assignment]  # the documented way to replace it
-    reader.block.ruler.before("table", "too_deep", _too_deep)
-    reader.core.ruler.push("project_service", _adapt)
-    reader.add_render_rule("image", _image)
-    return reader
+def _lower_heading(tag: re.Match[str]) -> str:
+    return f"<{tag[1]}h{min(int(tag[2]) + HEADING_OFFSET, MAX_HEADING)}"
 
 
-def _too_deep(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Show what is nested too deeply as a code block; the library would omit it."""
-    if state.level < MAX_NESTING or silent:
-        return False
-    token = state.push("code_block", "code", 0)
-    token.content = state.getLines(start, end, state.blkIndent, keepLastLF=True)
-    token.map = [start, end]
-    state.line = end
-    return True
-
-
-def _is_allowed_link(address: str) -> bool:
-    scheme = _SCHEME.match(address)
-    return scheme is None or scheme[1].lower() in SCHEMES
-
-
-def _adapt(state: StateCore) -> None:
-    """Lower headings, adapt links, align columns by classes (the content security policy forbids styles)."""
-    addresses: RelativeAddresses | None = state.env.get("addresses")
-    if addresses is not None:
-        _name_headings(state.tokens)
-    for token in state.tokens:
-        if token.type in ("heading_open", "heading_close"):
-            token.tag = f"h{min(int(token.tag[1:]) + HEADING_OFFSET, MAX_HEADING)}"
-        if style := token.attrs.pop("style", None):
-            token.attrSet("class", f"aligned-{str(style).rpartition(':')[2]}")
-        in_link = False
-        for inner in token.children or ():
-            if inner.type == "link_open":
-                inner.attrSet("rel", REL)
-                if addresses is not None:
-                    inner.attrSet("href", addresses.link(str(inner.attrGet("href") or "")))
-            in_link = inner.type == "link_open" or (in_link and inner.type != "link_close")
-            if inner.type == "image":
-                inner.meta["in_link"] = in_link
-
-
-def _name_headings(tokens: Sequence[Token]) -> None:
+def _name_headings(raw: str) -> str:
     """Give headings ids by their texts, as links in the same text name them."""
-    counts: dict[str, int] = {}
-    for position, token in enumerate(tokens):
-        if token.type == "heading_open":
-            slug = _NO_SLUG.sub("", tokens[position + 1].content.lower()).replace(" ", "-")
-            count = counts[slug] = counts.get(slug, -1) + 1
-            token.attrSet("id", f"{ANCHOR_PREFIX}{slug}-{count}" if count else f"{ANCHOR_PREFIX}{slug}")
+    known: dict[str, int] = {}
+
+    def with_id(heading: re.Match[str]) -> str:
+        level, attributes, content = heading.groups()
+        slug = _NO_SLUG.sub("", html.unescape(_TAG.sub("", content)).strip().lower()).replace(" ", "-")
+        count = known[slug] = known.get(slug, -1) + 1
+        name = f"{slug}-{count}" if count else slug
+        return f'<h{level} id="{name}"{attributes}>{content}</h{level}>'
+
+    return _HEADING_LINE.sub(with_id, raw)
 
 
-def _image(
-    _renderer: Any, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Any]
-) -> str:
-    token = tokens[index]
-    address = str(token.attrGet("src") or "")
-    addresses: RelativeAddresses | None = env.get("addresses")
-    if addresses is not None and (own := addresses.image(address)) is not None:
-        return Markup('<img src="{}" alt="{}" loading="lazy">').format(own, token.content)
-    if token.meta.get("in_link"):
-        return escape(token.content or address)
-    return Markup('<a href="{}" rel="{}">{}</a>').format(address, REL, token.content or address)
+def _attribute_filter(addresses: RelativeAddresses | None) -> Callable[[str, str, str], str | None]:
+    """Return the filter of the attributes of a text: the value that is shown, or ``None`` to remove it."""
+
+    def value_of(element: str, name: str, value: str) -> str | None:
+        if name in ("id", "name"):  # several texts without addresses stand on one page
+            prefix = ANCHOR_PREFIX if name == "name" else ""
+            return f"{prefix}{value}" if addresses is not None else None
+        if name == "class":
+            return value if value.startswith("language-") else None
+        if name == "href" and addresses is not None:
+            return addresses.link(value)
+        if name == "src":
+            return _image(value, addresses)
+        if name == "srcset":
+            return _image_set(value, addresses)
+        return value
+
+    return value_of
+
+
+def _image(address: str, addresses: RelativeAddresses | None) -> str | None:
+    """The address of an image that is shown: of this server or by HTTPS."""
+    if address.lower().startswith("https://"):
+        return address
+    if addresses is not None:
+        return addresses.image(address)
+    return address if address.startswith("/") and not address.startswith(("//", "/\\")) else None
+
+
+def _image_set(candidates: str, addresses: RelativeAddresses | None) -> str | None:
+    shown = []
+    for candidate in candidates.split(","):
+        address, _, descriptor = candidate.strip().partition(" ")
+        if (source := _image(address, addresses)) is None:
+            return None
+        shown.append(f"{source} {descriptor}".strip())
+    return ", ".join(shown)

@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urlsplit
 
+import nh3
+from cmarkgfm import github_flavored_markdown_to_html
+from cmarkgfm.cmark import Options
 from flask import g
 from jinja2 import Environment
 from markupsafe import Markup, escape
@@ -70,6 +73,7 @@ _HEADING_LINE = re.compile(r"^<h([1-6])([^<>]*)>(.*)</h\1>", re.MULTILINE)
 # images of other servers without encryption become links: the content security policy does not show them
 _INSECURE_IMAGE = re.compile(r'<img src="(http://[^"<>]*)" alt="([^"<>]*)"(?: title="[^"<>]*")? />')
 _TAG = re.compile(r"<[^<>]*>")
+_TAG_START = re.compile(r"<(?=/?([a-zA-Z][^\s/>]*))")
 _NO_SLUG = re.compile(r"[^\w\- ]")
 
 
@@ -172,18 +176,15 @@ def _spend(text: str, rendered: str) -> Markup | None:
 
 
 def _render(text: str, addresses: RelativeAddresses | None, elements: set[str] = ELEMENTS) -> str:
-    import nh3  # noqa: PLC0415  # only processes that render pages need them
-    from cmarkgfm import github_flavored_markdown_to_html  # noqa: PLC0415
-    from cmarkgfm.cmark import Options  # noqa: PLC0415
-
     raw = github_flavored_markdown_to_html(text, Options.CMARK_OPT_UNSAFE)
     if len(raw) > MAX_GROWTH * MAX_PAGE_CHARACTERS:
         return raw  # too long to be shown, and so never sent
     if addresses is not None:
         raw = _name_headings(raw)
     linked = _INSECURE_IMAGE.sub(lambda image: f'<a href="{image[1]}">{image[2] or image[1]}</a>', raw)
+    known = _TAG_START.sub(lambda start: "<" if start[1].lower() in ELEMENTS else "&lt;", linked)
     return nh3.clean(
-        _HEADING_TAG.sub(_lower_heading, linked),
+        _HEADING_TAG.sub(_lower_heading, known),
         tags=elements,
         attributes=ATTRIBUTES,
         attribute_filter=_attribute_filter(addresses),

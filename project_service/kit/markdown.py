@@ -183,7 +183,7 @@ def _render(text: str, addresses: RelativeAddresses | None, elements: set[str] =
         raw = _name_headings(raw)
     linked = _INSECURE_IMAGE.sub(lambda image: f'<a href="{image[1]}">{image[2] or image[1]}</a>', raw)
     known = _TAG_START.sub(lambda start: "<" if start[1].lower() in ELEMENTS else "&lt;", linked)
-    return nh3.clean(
+    sanitized: str = nh3.clean(
         _HEADING_TAG.sub(_lower_heading, known),
         tags=elements,
         attributes=ATTRIBUTES,
@@ -193,6 +193,7 @@ def _render(text: str, addresses: RelativeAddresses | None, elements: set[str] =
         link_rel=REL,
         id_prefix=ANCHOR_PREFIX,
     )
+    return sanitized
 
 
 def _lower_heading(tag: re.Match[str]) -> str:

@@ -165,8 +165,10 @@ def _length_within_limits(text: str) -> int:
     return len(text)
 
 
-def _spend(text: str, rendered: str) -> Markup | None:
+def _spend(text: str, rendered: str | None) -> Markup | None:
     """Subtract a text from what the page may have; ``None`` if its HTML is beyond that."""
+    if rendered is None:
+        return None
     cost = max(len(text), len(rendered) // MAX_GROWTH)
     left = _characters_left()
     if cost > left:
@@ -175,10 +177,11 @@ def _spend(text: str, rendered: str) -> Markup | None:
     return Markup(rendered)  # noqa: S704  # sanitized
 
 
-def _render(text: str, addresses: RelativeAddresses | None, elements: set[str] = ELEMENTS) -> str:
-    raw = github_flavored_markdown_to_html(text, Options.CMARK_OPT_UNSAFE)
+def _render(text: str, addresses: RelativeAddresses | None, elements: set[str] = ELEMENTS) -> str | None:
+    """Return sanitized HTML, ``None`` if it would be longer than a page may be."""
+    raw: str = github_flavored_markdown_to_html(text, Options.CMARK_OPT_UNSAFE)
     if len(raw) > MAX_GROWTH * MAX_PAGE_CHARACTERS:
-        return raw  # too long to be shown, and so never sent
+        return None
     if addresses is not None:
         raw = _name_headings(raw)
     linked = _INSECURE_IMAGE.sub(lambda image: f'<a href="{image[1]}">{image[2] or image[1]}</a>', raw)

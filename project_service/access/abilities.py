@@ -1,7 +1,7 @@
 """Abilities and their rules, in one table.
 
-A caller has an ability if all of its rules hold. ``judge`` hides (404) before it refuses (403), as common
-behaviour, section 7.1, demands. Views and services check abilities; they read a role only to compare it with data, such
+A caller has an ability if all of its rules hold. ``judge`` hides (404) before it refuses (403), as the common
+reference, section 7.1, demands. Views and services check abilities; they read a role only to compare it with data, such
 as the level of a protected branch (docs/decisions/one-ability-table.md).
 """
 
@@ -180,7 +180,7 @@ def has_issues_or_merge_requests(caller: Caller, project: Project) -> bool:
 
 
 def builds_are_on(_caller: Caller, project: Project) -> bool:
-    """CI/CD and the repository are switched on (common behaviour, section 7.2)."""
+    """CI/CD and the repository are switched on (common reference, section 7.2)."""
     return project.builds_access_level != DISABLED and project.repository_access_level != DISABLED
 
 

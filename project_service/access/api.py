@@ -275,7 +275,10 @@ def _load(schemas: tuple[Schema, ...]) -> dict[str, Any]:
 
 
 def method_not_allowed(error: MethodNotAllowed) -> ServiceError:
-    """Return the error of a known URL without this method: anonymous callers get 401 first (section 14)."""
+    """Return the error of a known URL without this method: anonymous callers get 401 first.
+
+    Common reference, section 14.
+    """
     methods = sorted({*(error.valid_methods or ()), "OPTIONS"})
     if any(_needs_user(method) for method in methods):
         try:
@@ -286,7 +289,7 @@ def method_not_allowed(error: MethodNotAllowed) -> ServiceError:
 
 
 def before_options() -> None:
-    """Refuse anonymous ``OPTIONS`` requests for URLs whose methods all need a user (section 14)."""
+    """Refuse anonymous ``OPTIONS`` requests for URLs whose methods all need a user (common reference, section 14)."""
     if request.method == "OPTIONS" and responses.is_api():
         adapter: Any = current_app.create_url_adapter(request)
         methods = set(adapter.allowed_methods()) - {"OPTIONS"}

@@ -59,7 +59,7 @@ def allow(ability: Ability) -> Callable[[View], View]:
 
 
 def _find(name: str, text: str) -> Any:
-    """Load a subject; the suffix ``.json`` is ignored unless it belongs to the name (common behaviour, section 1)."""
+    """Load a subject; the suffix ``.json`` is ignored unless it belongs to the name (common reference, section 1)."""
     find = FINDERS[name]
     try:
         return find(text)
@@ -90,7 +90,7 @@ def in_bytes(limit: Callable[[], int | None] | None) -> int:
 
 
 def numeric(text: str) -> int:
-    """Parse an id of a path; anything but digits is an unknown route (common behaviour, section 8)."""
+    """Parse an id of a path; anything but digits is an unknown route (common reference, section 8)."""
     number = whole_number(text)
     if number is None:
         raise UnknownRoute

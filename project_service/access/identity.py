@@ -1,4 +1,4 @@
-"""Authentication by access token or browser session; the order of errors is that of common behaviour, section 6.2."""
+"""Authentication by access token or browser session; the order of errors is in the common reference, section 6.2."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def current_user() -> User:
 
 
 def token_of(request: Request, fields: dict[str, Any]) -> str | None:
-    """Return the token of a request from headers or parameters (common behaviour, section 6.1)."""
+    """Return the token of a request from headers or parameters (common reference, section 6.1)."""
     scheme, _, credential = header(request, "Authorization").partition(" ")
     bearer = credential.strip() if scheme.lower() == "bearer" else ""
     access_token = str(fields.get("access_token") or "")
@@ -179,7 +179,7 @@ def refuse_inactive(state: str) -> None:
 
 
 def check_scopes(scopes: tuple[str, ...], allowed: tuple[str, ...] | None, method: str) -> None:
-    """Raise ``InsufficientScope`` unless one of the scopes allows the method (common behaviour, section 6.3)."""
+    """Raise ``InsufficientScope`` unless one of the scopes allows the method (common reference, section 6.3)."""
     if allowed is None or "api" in scopes:
         return
     reading = method in READ_METHODS
@@ -189,7 +189,7 @@ def check_scopes(scopes: tuple[str, ...], allowed: tuple[str, ...] | None, metho
 
 
 def sudo(request: Request, authenticated: Caller) -> Caller:
-    """Return the user an administrator acts as, if the request names one (common behaviour, section 6.4)."""
+    """Return the user an administrator acts as, if the request names one (common reference, section 6.4)."""
     name = str(parameters().get("sudo") or "") or header(request, "Sudo")
     if not name or authenticated.user_id is None:
         return authenticated

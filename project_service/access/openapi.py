@@ -159,7 +159,7 @@ def show_asset(name: str) -> Response:
 
 @page.route("/api/v3/<path:_rest>", methods=["GET", "POST", "PUT", "PATCH", "DELETE"])
 def refuse_old_version(_rest: str) -> Response:
-    """Refuse API v3, except for the one route that old clients request first (common behaviour, section 1)."""
+    """Refuse API v3, except for the one route that old clients request first (common reference, section 1)."""
     if _rest == "user":
         view: Any = current_app.view_functions["users.show_current_user"]
         return make_response(view())

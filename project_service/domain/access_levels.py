@@ -1,4 +1,4 @@
-"""Roles and visibilities, as numbers that compare (common behaviour, section 7)."""
+"""Roles and visibilities, as numbers that compare (common reference, section 7)."""
 
 from __future__ import annotations
 

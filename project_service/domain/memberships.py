@@ -2,7 +2,7 @@
 
 A role is found with one statement: ``find_project_and_role`` for the project of a URL, together with the project, or
 ``role_in``. Lists are filtered with the same rule as a subquery (``authorized_projects``, ``authorized_namespaces``).
-Expired memberships do not count (common behaviour, section 7).
+Expired memberships do not count (common reference, section 7).
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What a name or a path may look like, with the messages of the models (supporting resources, sections 3, 5 and 6)."""
+"""What a name or a path may look like, with the messages of the models.
+
+Supporting resources reference, sections 3, 5 and 6.
+"""
 
 from __future__ import annotations
 

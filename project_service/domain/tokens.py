@@ -49,7 +49,7 @@ class PersonalAccessToken(Timestamps, Model):
 
     @property
     def expired(self) -> bool:
-        """Whether its day has come; a token that expires today is expired (common behaviour, section 6.2)."""
+        """Whether its day has come; a token that expires today is expired (common reference, section 6.2)."""
         return self.expires_at is not None and self.expires_at <= clock.today()
 
     @property

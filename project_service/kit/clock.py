@@ -16,7 +16,7 @@ def today() -> dt.date:
 
 
 def isoformat(moment: dt.datetime) -> str:
-    """Format a timestamp of the API: ``2021-01-20T08:15:30.123Z`` (common behaviour, section 12)."""
+    """Format a timestamp of the API: ``2021-01-20T08:15:30.123Z`` (common reference, section 12)."""
     if moment.tzinfo is not dt.UTC:
         moment = moment.astimezone(dt.UTC)
     return moment.isoformat(timespec="milliseconds")[: -len("+00:00")] + "Z"

@@ -1,4 +1,4 @@
-"""The API of imports and exports (specification, project export and project import)."""
+"""The API of imports and exports (import reference, section 1; export reference, section 1)."""
 
 from __future__ import annotations
 

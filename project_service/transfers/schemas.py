@@ -1,4 +1,4 @@
-"""Schemas of imports and exports (specification, project export and import)."""
+"""Schemas of imports and exports (import reference, section 1; export reference, section 3)."""
 
 from __future__ import annotations
 

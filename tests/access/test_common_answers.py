@@ -1,4 +1,4 @@
-"""Response headers, conditional requests, errors and CORS (common behaviour, sections 9 and 12 to 15)."""
+"""Response headers, conditional requests, errors and CORS (common reference, sections 9 and 12 to 15)."""
 
 from __future__ import annotations
 

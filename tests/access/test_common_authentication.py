@@ -1,4 +1,4 @@
-"""Authentication of the API (common behaviour, section 6)."""
+"""Authentication of the API (common reference, section 6)."""
 
 from __future__ import annotations
 

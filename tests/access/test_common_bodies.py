@@ -1,4 +1,4 @@
-"""Parameters in query, form and JSON bodies (common behaviour, section 2)."""
+"""Parameters in query, form and JSON bodies (common reference, section 2)."""
 
 from __future__ import annotations
 

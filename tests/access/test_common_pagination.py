@@ -1,4 +1,4 @@
-"""Pagination of lists (common behaviour, section 11)."""
+"""Pagination of lists (common reference, section 11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Routing and encoded paths (common behaviour, sections 1, 8 and 14)."""
+"""Routing and encoded paths (common reference, sections 1, 8 and 14)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Validation errors and the order of checks (common behaviour, sections 3 to 5)."""
+"""Validation errors and the order of checks (common reference, sections 3 to 5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Visibility: hidden resources look like missing ones (common behaviour, section 7.1)."""
+"""Visibility: hidden resources look like missing ones (common reference, section 7.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who belongs where: the rule in SQL against the same rule in plain Python (common behaviour, section 7)."""
+"""Who belongs where: the rule in SQL against the same rule in plain Python (common reference, section 7)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Requests made from the API's own document, as every role: no 5xx, and every answer is one that the document tells.
 
 Half of the requests go to things that are really there. Three checks of the library are not those of this API:
-``negative_data_rejection``, for parameters are coerced and unknown ones ignored, as the reference has it;
+``negative_data_rejection``, for parameters are coerced and unknown ones ignored (common reference, section 3);
 ``unsupported_method``, for who is not signed in hears that first; and ``ignored_auth``, for some answers are the same
 whoever the caller is. What they look for is tested by hand in ``tests/areas`` and ``tests/security``.
 """

@@ -24,6 +24,8 @@ CITATION = re.compile(rf"\breference(?:, sections? ({NUMBERS})|(?=\)))")
 MAX_NAME_LENGTH = 60  # of a page, with the words before it
 RANGE = re.compile(rf"({NUMBER}) to ({NUMBER})")
 SECTION = re.compile(rf"^#{{2,3}} ({NUMBER})\.? ", re.MULTILINE)
+BARE = re.compile(rf"\b(?<!reference, )(?<!standard, )sections? {NUMBERS}", re.IGNORECASE)
+STANDARD = re.compile(r"\bRFC [0-9]+, (?=section)")
 CONTINUED = re.compile(r"\s*\n\s*(?:#+ )?")
 
 
@@ -65,6 +67,14 @@ def unresolved(path: Path) -> Iterator[str]:
 
 def test_every_cited_section_exists() -> None:
     found = {str(path.relative_to(REPOSITORY)): list(unresolved(path)) for path in SOURCES}
+
+    assert {path: citations for path, citations in found.items() if citations} == {}
+
+
+def test_sections_are_cited_with_their_page() -> None:
+    """Pages themselves say "section 2" of their own, and other documents have sections too."""
+    texts = {path: STANDARD.sub("standard, ", text_of(path)) for path in SOURCES if path.suffix != ".md"}
+    found = {str(path.relative_to(REPOSITORY)): BARE.findall(text) for path, text in texts.items()}
 
     assert {path: citations for path, citations in found.items() if citations} == {}
 

@@ -1,4 +1,4 @@
-"""Timestamps as the API writes them (common behaviour, section 12)."""
+"""Timestamps as the API writes them (common reference, section 12)."""
 
 from __future__ import annotations
 

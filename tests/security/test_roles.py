@@ -145,7 +145,7 @@ def is_right(response, refusal, person, view):
     """Whether a caller was refused in the right way, or admitted.
 
     An admitted caller may still be refused by a rule about the thing itself, but not an administrator. The access
-    token of another user is answered with 401, as the reference has it.
+    token of another user is answered with 401 (common reference, section 6).
     """
     if refusal is not None:
         return response.status_code == refusal

@@ -1,4 +1,4 @@
-"""Sample archives of real servers give the rows that their notes describe (archive format, section 9)."""
+"""Sample archives of real servers give the rows that their notes describe (archive format reference, section 9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""API of users and personal access tokens (supporting resources, sections 2 to 4)."""
+"""API of users and personal access tokens (supporting resources reference, sections 2 to 4)."""
 
 from __future__ import annotations
 

@@ -81,7 +81,10 @@ def events_of_author(caller: Caller, author_id: int, **options: Any) -> AuthorFe
 
 
 def events_of_user(caller: Caller, user: User, **options: Any) -> Select[int] | AuthorFeed:
-    """The same for a profile: private ones, and those of blocked users, show nothing to others (section 5)."""
+    """The same for a profile: private ones, and those of blocked users, show nothing to others.
+
+    Events reference, section 5.
+    """
     hidden = user.private_profile or user.state != ACTIVE
     if hidden and user.id != caller.user_id and not caller.admin:
         return _ids(EventFilter.of(**options), false())

@@ -30,7 +30,7 @@ PUSH_ACTION_NAMES = {"created": "pushed new", "removed": "deleted", "pushed": "p
 
 
 def action_name(event: Event) -> str:
-    """Return the name of the action in the API; the first rule that matches counts (section 7)."""
+    """Return the name of the action in the API; the first rule that matches counts (events reference, section 7)."""
     action = Action(event.action)
     if action is Action.PUSHED:
         return PUSH_ACTION_NAMES.get((event.data or {}).get("action", ""), "pushed to")
@@ -91,7 +91,7 @@ class ProjectEventSchema(EventSchema):
 
 
 class EventFilterSchema(PagingSchema):
-    """Filters of a feed; messages about the page come first (section 2)."""
+    """Filters of a feed; messages about the page come first (events reference, section 2)."""
 
     action = fields.String(choices=ACTIONS)
     target_type = fields.String(choices=TARGET_TYPES)

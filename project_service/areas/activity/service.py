@@ -15,7 +15,7 @@ RETENTION = relativedelta(years=2)
 
 
 def oldest_kept() -> dt.datetime:
-    """Return the time before which events are removed (specification, Events, rule 1); it is itself kept."""
+    """Return the time before which events are removed (events reference, section 9); it is itself kept."""
     return clock.now() - RETENTION
 
 

@@ -1,4 +1,4 @@
-"""The API of groups (supporting resources, section 5)."""
+"""The API of groups (supporting resources reference, section 5)."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _refuse_plan(fields: dict[str, Any]) -> None:
 
 
 def _as_ruby(messages: dict[str, list[str]]) -> str:
-    # clients match on this rendering of the real product (supporting resources, section 5.2)
+    # clients match on this rendering of the real product (supporting resources reference, section 5.2)
     quoted = {
         name: ", ".join('"' + text.replace('"', '\\"') + '"' for text in texts) for name, texts in messages.items()
     }

@@ -1,4 +1,4 @@
-"""Schemas of groups (supporting resources, section 5)."""
+"""Schemas of groups (supporting resources reference, section 5)."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def show_liveness() -> Response:
 
 @probes.get("/-/health")
 def show_health() -> Response:
-    """Respond if the process runs, with the text of the reference product."""
+    """Respond if the process runs, with the text of GitLab."""
     return Response("GitLab OK", mimetype="text/plain")
 
 

@@ -1,4 +1,4 @@
-"""API of version, features and application settings (supporting resources, sections 1, 8 and 9)."""
+"""API of version, features and application settings (supporting resources reference, sections 1, 8 and 9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas of version, features and settings (supporting resources, sections 1, 8 and 9)."""
+"""Schemas of version, features and settings (supporting resources reference, sections 1, 8 and 9)."""
 
 from __future__ import annotations
 

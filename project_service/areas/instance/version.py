@@ -8,7 +8,7 @@ from typing import Any
 
 from project_service.domain.instance_settings import IMPORT_PROJECT_FROM_REMOTE_FILE
 
-# the release of the reference product; clients choose the features that they use by it
+# the release of GitLab; clients choose the features that they use by it
 COMPATIBLE = "13.8.1"
 OWN = version("project-service")
 METADATA = {"version": COMPATIBLE, "revision": hashlib.sha256(OWN.encode()).hexdigest()[:11]}

@@ -15,7 +15,7 @@ from project_service.domain.users import User, users
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import Forbidden, NotFound
 
-# only for reporters and above; ignored from other callers (issues reference)
+# only for reporters and above; ignored from other callers (supporting resources reference, section 11)
 REPORTER_FIELDS = ("assignees", "labels", "milestone_id", "due_date", "weight", "discussion_locked")
 
 

@@ -10,7 +10,7 @@ from wtforms.validators import Optional
 from project_service.domain.access_levels import MEMBER_ROLES, Role
 from project_service.kit.http.forms import Form
 
-# the owner role of a project is only inherited and cannot be assigned there (supporting resources, section 7)
+# the owner role of a project is only inherited and cannot be assigned there (supporting resources reference, section 7)
 ASSIGNABLE_ROLES: dict[str, dict[Any, str]] = {
     "group": {int(role): role.title for role in MEMBER_ROLES},
     "project": {int(role): role.title for role in MEMBER_ROLES if role < Role.OWNER},

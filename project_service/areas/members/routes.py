@@ -1,4 +1,4 @@
-"""The API of members (supporting resources, section 7), the same for groups and projects."""
+"""The API of members (supporting resources reference, section 7), the same for groups and projects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas of members (supporting resources, section 7)."""
+"""Schemas of members (supporting resources reference, section 7)."""
 
 from __future__ import annotations
 

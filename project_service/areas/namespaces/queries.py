@@ -40,7 +40,10 @@ def namespaces_matching(caller: Caller, **wanted: Any) -> Select[Namespace]:
 
 
 def add_details(caller: Caller, found: list[Namespace], requested_plan: str | None = None) -> None:
-    """Set ``details`` on each namespace: the keys that this caller sees in addition to the basic ones (section 2)."""
+    """Set ``details`` on each namespace: the keys that this caller sees in addition to the basic ones.
+
+    Namespaces reference, section 2.
+    """
     groups = [namespace.id for namespace in found if namespace.kind == GROUP]
     owned = set(groups) if caller.admin else _owned(caller, groups)
     members = _members_with_descendants(owned)

@@ -1,4 +1,4 @@
-"""Schemas of projects (supporting resources, section 6)."""
+"""Schemas of projects (supporting resources reference, section 6)."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class ProjectLimitReached(ServiceError):
         super().__init__([f"Your project limit is {limit} projects! Please contact your administrator to increase it"])
 
     def body(self) -> dict[str, Any]:
-        """Return an array under ``error``, like the reference product for this error."""
+        """Return an array under ``error``, like GitLab for this error."""
         return {"error": self.message}
 
 

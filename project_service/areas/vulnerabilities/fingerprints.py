@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import uuid
 
-# the namespace of the reference product, so that both give a finding the same uuid
+# the namespace of GitLab, so that both give a finding the same uuid
 NAMESPACE = uuid.UUID("58dc0f06-936c-43b3-93bb-71693f1b6570")
 EMPTY = hashlib.sha1(b"", usedforsecurity=False).hexdigest()
 

@@ -109,7 +109,7 @@ def forget(target: Target) -> None:
 
 
 def forget_target(target: Target) -> None:
-    """Clear the target id of the events of a deleted milestone, which are kept (section 7)."""
+    """Clear the target id of the events of a deleted milestone, which are kept (events reference, section 7)."""
     statement = update(Event).where(Event.target_type == _type_of(target), Event.target_id == target.id)
     db.session.execute(statement.values(target_id=None, kind=Kind.PROJECT))
 

@@ -1,4 +1,4 @@
-"""Lists, cut into pages, counted and linked: the reference for common behaviour, section 11.
+"""Lists, cut into pages, counted and linked: common reference, section 11.
 
 There is one ``paged``; a view hands over an ordered statement and nothing else.
 """
@@ -74,7 +74,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Keyset:
-    """A list that is followed from row to row by its key, without totals (section 11.4)."""
+    """A list that is followed from row to row by its key, without totals (common reference, section 11.4)."""
 
     statement: Select[Any]
     key: Any
@@ -173,7 +173,7 @@ def _cut_keyset(keyset: Keyset, page: Page) -> tuple[list[Any], dict[str, str]]:
 
 
 def headers(page: Page, total: int, *, more: bool) -> dict[str, str]:
-    """``X-*`` and ``Link``; totals are left out above ``MAX_COUNTED_ROWS`` rows (section 11.3)."""
+    """``X-*`` and ``Link``; totals are left out above ``MAX_COUNTED_ROWS`` rows (common reference, section 11.3)."""
     pages = max(1, -(-total // page.size))
     counted = total <= MAX_COUNTED_ROWS
     following = page.number + 1 if more else None

@@ -1,4 +1,4 @@
-"""Search for words in columns, like the search fields of the reference product (namespaces reference, section 3)."""
+"""Search for words in columns, like the search fields of GitLab (namespaces reference, section 3)."""
 
 from __future__ import annotations
 

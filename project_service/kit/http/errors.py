@@ -1,6 +1,6 @@
 """Exceptions for error responses; each knows its status and body, and ``responses.render`` renders all of them.
 
-Bodies and texts are those of the reference for common behaviour, section 9.
+Bodies and texts are those of the common reference, section 9.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Fields of schemas: conversion of parameters to values, with the error messages, and serialization of values.
 
-Conversion follows the reference for common behaviour, sections 3 and 4: numbers and booleans arrive as text from forms
+Conversion follows common reference, sections 3 and 4: numbers and booleans arrive as text from forms
 and from several clients, an empty text counts as absent for everything that is not text, and ``null`` takes the
 default. Messages are predicates; ``schemas.load`` puts the name of the
 parameter in front of them.

@@ -2,7 +2,7 @@
 
 Form, multipart and JSON bodies override the query. Brackets make nested data (``filter[environment_scope]=x``,
 ``scopes[]=api``); a repeated plain name has its last value, and all of them for arrays. This is the only module that
-parses requests; rules and texts are those of the reference for common behaviour, sections 2 and 4.
+parses requests; rules and texts are those of the common reference, sections 2 and 4.
 """
 
 from __future__ import annotations

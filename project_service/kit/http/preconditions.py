@@ -1,4 +1,4 @@
-"""``If-Unmodified-Since``: conditional deletion (common behaviour, section 13)."""
+"""``If-Unmodified-Since``: conditional deletion (common reference, section 13)."""
 
 from __future__ import annotations
 

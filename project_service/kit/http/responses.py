@@ -1,6 +1,6 @@
 """Response helpers: request id, security headers, CORS, conditional requests, access log, rendering of errors.
 
-The reference for common behaviour, sections 9, 14 and 15.
+Common reference, sections 9, 14 and 15.
 """
 
 from __future__ import annotations

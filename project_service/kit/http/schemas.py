@@ -16,7 +16,7 @@ IMMUTABLE_TYPES = (str, int, tuple, type(None))
 
 
 class Schema(marshmallow.Schema):
-    """Fields in the order of the response; undeclared parameters are ignored (common behaviour, section 2).
+    """Fields in the order of the response; undeclared parameters are ignored (common reference, section 2).
 
     ``exclusive`` names parameters that refuse each other, ``at_least_one`` (or ``counts_too``, which the refusal does
     not name) and ``exactly_one`` those of which one is required, ``all_or_none`` those that are only

@@ -79,7 +79,7 @@ def keep_encoded_slashes(path: str) -> bytes:
 
 
 def normalize(path: str, endings: Container[str] = ()) -> str:
-    """Remove what clients add: doubled slashes, a trailing slash, ``.json`` (common behaviour, section 1).
+    """Remove what clients add: doubled slashes, a trailing slash, ``.json`` (common reference, section 1).
 
     The suffix is removed only from ``endings``, the fixed words that routes end with, and from ids: ``v1.json`` is a
     valid name.

@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import secrets
 
-TOKEN_BYTES = 15  # 20 characters of URL-safe text, as the tokens of the specification
+TOKEN_BYTES = 15  # 20 characters of URL-safe text
 
 
 def new_token(prefix: str = "") -> str:

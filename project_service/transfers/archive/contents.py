@@ -61,7 +61,10 @@ class Unpacked:
     too_large: dict[str, dict[int, UnreadRow]] = field(default_factory=dict)  # rows that are not parsed, by line
 
     def check(self) -> None:
-        """Raise ``BadArchive`` if the version is another or the tree is missing (section 2; import, section 7)."""
+        """Raise ``BadArchive`` if the version is another or the tree is missing.
+
+        Archive format reference, section 2; import reference, section 7.
+        """
         version = self.texts.get("VERSION")
         if version is None:
             raise BadArchive(NO_VERSION)

@@ -266,7 +266,7 @@ def _reduced(row: dict[str, Any], name: str, writers: list[NoteAuthors]) -> Any:
     if name == "label_links" and isinstance(reduced, list):
         return sorted(reduced, key=bigint_json.dumps)
     if name in layout.USER_RELATIONS and isinstance(reduced, list):
-        # several users may be mapped to one (section 6.3)
+        # several users may be mapped to one (archive format reference, section 6.3)
         return [one for index, one in enumerate(reduced) if one not in reduced[:index]]
     return reduced
 
@@ -297,7 +297,10 @@ def _keeps_source(row: dict[str, Any]) -> bool:
 
 
 def _text(row: dict[str, Any], writers: list[NoteAuthors]) -> str:
-    """Return the text of a note without the authors that transfers append (section 6.2), recognised by their time."""
+    """Return the text of a note without the authors that transfers append, recognised by their time.
+
+    Archive format reference, section 6.2.
+    """
     text: str = row["note"] or ""
     named: list[str] = []
     while (found := ATTRIBUTION.search(text)) and _may_be_same(moment_of(found[2]), moment_of(row.get("updated_at"))):

@@ -40,7 +40,7 @@ SINGLES = (
     "metrics_setting",
 )
 RELATIONS = (*LISTS, *SINGLES)
-# single objects of paid editions: written if they were imported (section 4)
+# single objects of paid editions: written if they were imported (archive format reference, section 4)
 SOMETIMES = ("service_desk_setting", "security_setting", "push_rule")
 OBJECTS = frozenset({*SINGLES, *SOMETIMES})
 # relations of members and settings: read after or before the others
@@ -55,7 +55,7 @@ MEMBERS, PROTECTED_BRANCHES, PROTECTED_TAGS, ERROR_TRACKING, FEATURES, AUTO_DEVO
 )
 # imported by the last step, not row by row
 IMPORTED_AT_THE_END = frozenset({PROTECTED_BRANCHES, PROTECTED_TAGS, ERROR_TRACKING})
-# relations of old archives that are not imported (section 6.4), and the name of the project itself
+# relations of old archives that are not imported, and the name of the project (archive format reference, section 4)
 IGNORED = frozenset({"services", "hooks", "variables", PROJECT})
 RENAMED = {"pipelines": "ci_pipelines"}
 # rows of all other relations are stored in ``archived_rows``
@@ -94,7 +94,7 @@ def snippet_bundle(said: str) -> str:
     return f"snippets/{hashlib.sha256(said.encode()).hexdigest()}.bundle"
 
 
-# references to users (section 6.1)
+# references to users (archive format reference, section 6.1)
 USER_REFERENCES = frozenset(
     {
         "author_id",
@@ -111,9 +111,10 @@ USER_REFERENCES = frozenset(
         "owner_id",
     }
 )
-# keys that end in _id and are no ids of rows (section 5)
+# keys that end in _id and are no ids of rows (archive format reference, section 5)
 UNCHANGED_IDS = frozenset({"commit_id", "discussion_id"})
-# relations of users to a row: of rows whose users are mapped to the same account one is stored (section 6.3)
+# relations of users to a row: of rows whose users are mapped to the same account one is stored
+# (archive format reference, section 6.3)
 USER_RELATIONS = frozenset({"issue_assignees", "merge_request_assignees", "merge_request_reviewers"})
 # columns of arbitrary data, by the key of their rows: keys inside are no columns, even if they look like references or
 # secrets (such as keywords of the configuration of a pipeline)

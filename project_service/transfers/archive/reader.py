@@ -63,7 +63,10 @@ def count_rows(unpacked: Unpacked) -> int:
 
 
 def lfs_types_of(unpacked: Unpacked) -> dict[str, list[Any]]:
-    """Return the types of each LFS object; without the file of types, all belong to the project (section 1)."""
+    """Return the types of each LFS object; without the file of types, all belong to the project.
+
+    Archive format reference, section 1.
+    """
     if unpacked.lfs_types is None:
         objects = (path for path in unpacked.carried if layout.LFS_OBJECT.fullmatch(path))
         return {path.removeprefix("lfs-objects/"): [layout.LFS_OF_PROJECT] for path in objects}

@@ -44,8 +44,8 @@ def store_files(project_id: int, unpacked: Unpacked) -> None:
 def check_snippets(project_id: int, unpacked: Unpacked) -> None:
     """Raise ``BadBundle`` if the repository of a snippet is not valid (import reference, section 7).
 
-    The name of a bundle is derived from the content of its snippet (archive format, section 1). A bundle of no snippet
-    is stored unchecked.
+    The name of a bundle is derived from the content of its snippet
+    (archive format reference, section 1). A bundle of no snippet is stored unchecked.
     """
     bad = bad_snippet_bundles(unpacked)
     if not bad:

@@ -137,7 +137,7 @@ def _set_attributes(project: Project, row: dict[str, Any]) -> None:
 
 
 def _set_error_tracking(project: Project, row: dict[str, Any], users: UserMapping) -> None:
-    # without its token, and so never enabled (archive format, section 6.4)
+    # without its token, and so never enabled (archive format reference, section 6.4)
     if not row:
         return
     known = db.session.scalar(select(ErrorTrackingSetting).where(ErrorTrackingSetting.project_id == project.id))
@@ -153,7 +153,10 @@ def _set_error_tracking(project: Project, row: dict[str, Any], users: UserMappin
 
 
 def _visibility(wanted: Any, namespace: Namespace) -> Visibility:
-    """What the archive or the override asks for, as far as the namespace and the instance let it (section 5)."""
+    """What the archive or the override asks for, as far as the namespace and the instance let it.
+
+    Import reference, section 4.
+    """
     level = Visibility(wanted) if wanted in tuple(Visibility) else Visibility.PRIVATE
     if namespace.kind != "user":
         level = min(level, Visibility(namespace.visibility))
@@ -161,7 +164,10 @@ def _visibility(wanted: Any, namespace: Namespace) -> Visibility:
 
 
 def _add_members(project: Project, importer: User, users: UserMapping) -> None:
-    """The importer, whom the archive names and the instance knows; no event says that they joined (section 6.1)."""
+    """The importer, whom the archive names and the instance knows; no event says that they joined.
+
+    Archive format reference, section 6.1.
+    """
     there = set(db.session.scalars(memberships_of(project).with_only_columns(Membership.user_id)))
     # who may make projects in a group need not maintain them there; in a personal namespace its owner is a member
     granted = users.roles | {importer.id: ImportedRole(Role.MAINTAINER)}
@@ -187,7 +193,10 @@ def _last_day(given: ImportedRole) -> dt.date | None:
 
 
 def _assign_iids(project: Project, model: type[Milestone | Issue | MergeRequest]) -> None:
-    """Give the rows that have provisional numbers their own, behind those that are kept (section 6.3)."""
+    """Give the rows that have provisional numbers their own, behind those that are kept.
+
+    Archive format reference, section 6.3.
+    """
     here = model.project_id == project.id
     highest = db.session.scalar(select(func.max(model.iid)).where(here, model.iid > 0)) or 0
     settled = {"iid": highest - model.iid, "updated_at": model.updated_at}

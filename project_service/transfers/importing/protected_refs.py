@@ -140,7 +140,8 @@ def _level_of(row: dict[str, Any], key: str) -> int:
 def levels_of(row: dict[str, Any], key: str) -> list[int]:
     """Return the access levels of a row; never levels that permit more users than the archive does.
 
-    Levels for a user, a group or a key are left out: they refer to another server (section 6.4).
+    Levels for a user, a group or a key refer to another server and are left out
+    (archive format reference, section 6.4).
     """
     imported = row.get(key)
     if imported is None:

@@ -53,7 +53,10 @@ def store_repositories(project_id: int, unpacked: Unpacked, restored: dict[str, 
 
 
 def _branches_of_forks(unpacked: Unpacked) -> dict[str, str]:
-    """The branches of open merge requests from forks, which are not imported, with their commits (section 6.3)."""
+    """The branches of open merge requests from forks, which are not imported, with their commits.
+
+    Archive format reference, section 6.3.
+    """
     branches: dict[str, str] = {}
     for _, raw in reader.rows_of(unpacked, "merge_requests"):
         if isinstance(raw, UnreadRow) or _is_of_one_project(raw):

@@ -91,7 +91,7 @@ class RowLoader:
         yield Portion(relation, END_OF_RELATION, 0, {}, is_last=True)
 
     def _object_line(self, relation: str) -> int | None:
-        """The line that counts of a relation that is a single object (section 3)."""
+        """The line that counts of a relation that is a single object (archive format reference, section 3)."""
         if relation not in layout.OBJECTS:
             return None
         return next((line for line, _ in reader.rows_of(self.unpacked, relation)), None)

@@ -31,7 +31,10 @@ FILE_CHANGED = "The remote file has changed while it was downloaded, or another 
 
 
 def check(url: str, allowed: Policy) -> None:
-    """Check a remote archive with HEAD; raises ``RemoteFileRefused`` with the first problem (section 6.2)."""
+    """Check a remote archive with HEAD; raises ``RemoteFileRefused`` with the first problem.
+
+    Import reference, section 6.2.
+    """
     try:
         answer = Client(allowed, read_timeout=HEAD_SECONDS, total_timeout=2 * HEAD_SECONDS).head(url)
     except (Blocked, RequestFailed) as error:

@@ -1,4 +1,4 @@
-"""Groups through HTTP (supporting resources, section 5)."""
+"""Groups through HTTP (supporting resources reference, section 5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Application settings through HTTP (supporting resources, section 9)."""
+"""Application settings through HTTP (supporting resources reference, section 9)."""
 
 from __future__ import annotations
 

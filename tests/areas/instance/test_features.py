@@ -1,4 +1,4 @@
-"""Feature flags through HTTP (supporting resources, section 8)."""
+"""Feature flags through HTTP (supporting resources reference, section 8)."""
 
 from __future__ import annotations
 

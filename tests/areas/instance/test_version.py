@@ -1,4 +1,4 @@
-"""The version of the instance (supporting resources, section 1)."""
+"""The version of the instance (supporting resources reference, section 1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Members of groups and projects through HTTP (supporting resources, section 7)."""
+"""Members of groups and projects through HTTP (supporting resources reference, section 7)."""
 
 from __future__ import annotations
 

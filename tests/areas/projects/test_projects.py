@@ -1,4 +1,4 @@
-"""Projects through HTTP (supporting resources, section 6)."""
+"""Projects through HTTP (supporting resources reference, section 6)."""
 
 from __future__ import annotations
 

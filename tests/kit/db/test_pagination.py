@@ -1,4 +1,4 @@
-"""How a list is cut (common behaviour, section 11)."""
+"""How a list is cut (common reference, section 11)."""
 
 from __future__ import annotations
 

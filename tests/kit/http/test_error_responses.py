@@ -1,4 +1,4 @@
-"""How errors look (common behaviour, section 9), and what is never told."""
+"""How errors look (common reference, section 9), and what is never told."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a parameter becomes a value (common behaviour, sections 3 and 4)."""
+"""How a parameter becomes a value (common reference, sections 3 and 4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a request becomes parameters (common behaviour, section 2)."""
+"""How a request becomes parameters (common reference, section 2)."""
 
 from __future__ import annotations
 

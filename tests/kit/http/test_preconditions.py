@@ -1,4 +1,4 @@
-"""``If-Unmodified-Since`` (common behaviour, section 13)."""
+"""``If-Unmodified-Since`` (common reference, section 13)."""
 
 from __future__ import annotations
 

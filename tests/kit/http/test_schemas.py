@@ -1,4 +1,4 @@
-"""How parameters are loaded through schemas, and what is said when they do not fit (common behaviour, section 4)."""
+"""How parameters are loaded through schemas, and what is said when they do not fit (common reference, section 4)."""
 
 from __future__ import annotations
 

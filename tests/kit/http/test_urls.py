@@ -1,4 +1,4 @@
-"""Addresses on the way in and out (common behaviour, sections 1 and 8)."""
+"""Addresses on the way in and out (common reference, sections 1 and 8)."""
 
 from __future__ import annotations
 

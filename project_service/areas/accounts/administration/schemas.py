@@ -1,4 +1,4 @@
-"""Schemas of users (supporting resources, sections 2 and 3)."""
+"""Schemas of users (supporting resources reference, sections 2 and 3)."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ AUDITED = ("name", "username", "email", "admin", "external", "can_create_group",
 
 
 def create_user(**fields: Any) -> User:
-    """Create a user with a personal namespace; errors are those of supporting resources, section 3."""
+    """Create a user with a personal namespace; errors are those of supporting resources reference, section 3."""
     for flag in ("reset_password", "force_random_password", "skip_confirmation"):
         if fields.pop(flag, False) and flag != "skip_confirmation":
             fields["password"] = tokens.new_token()

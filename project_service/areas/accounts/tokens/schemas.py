@@ -1,4 +1,4 @@
-"""Schemas of access tokens (supporting resources, sections 2 to 4)."""
+"""Schemas of access tokens (supporting resources reference, sections 2 to 4)."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def depth_exceeds(value: Any, limit: int) -> bool:
 
 
 def is_batch(payload: dict[str, Any]) -> bool:
-    """Whether a body is a webhook of Alertmanager (section 8.1)."""
+    """Whether a body is a webhook of Alertmanager (alert ingestion reference, section 8.1)."""
     return payload.get("version") == "4" and payload.keys() >= BATCH_KEYS and isinstance(payload["alerts"], list)
 
 
@@ -150,7 +150,7 @@ def parse_plain(payload: dict[str, Any], mapping: Mapping | None = None) -> Aler
     unreadable: dict[str, dict[str, str]] = {}
     start_paths = [mapping["start_time"]["path"]] if "start_time" in mapping else []
     started_at = _first_time(payload, "start_time", [*start_paths, ["start_time"]], unreadable)
-    # with a mapping the chosen field alone marks resolution (specification, Alert integration)
+    # with a mapping the chosen field alone marks resolution (alert ingestion reference, section 7)
     end_path = mapping["end_time"]["path"] if "end_time" in mapping else ["end_time"]
     ended_at = _first_time(payload, "end_time", [end_path], unreadable)
     parse = partial(_parse_plain, payload, mapping, fingerprint, environment, started_at, ended_at)
@@ -211,7 +211,7 @@ def parse_batch(payload: dict[str, Any]) -> list[AlertReport]:
 
 
 def parse_prometheus(element: dict[str, Any]) -> AlertReport | None:
-    """Parse one alert of Prometheus (section 8.2)."""
+    """Parse one alert of Prometheus (alert ingestion reference, section 8.2)."""
     annotations, labels = _object(element, "annotations"), _object(element, "labels")
     candidates = (annotations.get("title"), annotations.get("summary"), labels.get("alertname"))
     title = next((text for value in candidates if (text := plain_text(value))), None)

@@ -1,6 +1,6 @@
 """The endpoints that SDKs of Sentry send to (error collection reference, sections 3 to 8).
 
-The order of the checks is that of section 4: the size, a key (400), its project (404), the encoding (415), the form of
+The order of the checks: the size, a key (400), its project (404), the encoding (415), the form of
 the body (400, 413), the rate limit (429). Every answer may be read by browsers of any origin.
 """
 

@@ -1,4 +1,6 @@
-"""Cleaning of what events say: limits of size and depth, removal of secrets (error collection reference, 9 and 10).
+"""Cleaning of what events say: limits of size and depth, removal of secrets.
+
+Error collection reference, sections 9 and 10.
 
 Texts are cut before any pattern is tried on them, and every pattern needs time linear in the length of the text.
 """

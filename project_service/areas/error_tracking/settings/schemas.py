@@ -13,7 +13,7 @@ def _external_url(setting: ErrorTrackingSetting) -> str | None:
 
 
 class ErrorTrackingSettingSchema(Schema):
-    """The settings; the URL of the tracker has its name of the specification and that of GitLab."""
+    """The settings; the URL of the tracker has two names (error tracking reference, section 1)."""
 
     active = fields.Boolean(attribute="enabled")
     project_name = fields.String(attribute="shown_name")

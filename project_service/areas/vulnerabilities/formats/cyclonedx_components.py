@@ -1,4 +1,7 @@
-"""Components of a CycloneDX document: what references mean, and the list of dependencies (sections 7 and 9)."""
+"""Components of a CycloneDX document: what references mean, and the list of dependencies.
+
+Scanner formats reference, sections 7 and 9.
+"""
 
 from __future__ import annotations
 

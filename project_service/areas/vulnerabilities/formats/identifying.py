@@ -1,4 +1,7 @@
-"""Identifiers of findings, and the keys by which a finding is recognised (scanner formats reference, 4 and 12)."""
+"""Identifiers of findings, and the keys by which a finding is recognised.
+
+Scanner formats reference, sections 4 and 12.
+"""
 
 from __future__ import annotations
 

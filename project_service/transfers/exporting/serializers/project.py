@@ -78,5 +78,5 @@ def serialize_ci_cd(context: ExportContext) -> Iterator[Line]:
     changed = context.changed_settings
     current = {theirs: changed[ours] for ours, theirs in CI_CD.items() if ours in changed}
     for line in context.archived(layout.CI_CD):
-        # other writers put these into the attributes of the project (section 4)
+        # other writers put these into the attributes of the project (archive format reference, section 4)
         yield line | {name: value for name, value in current.items() if name in line}

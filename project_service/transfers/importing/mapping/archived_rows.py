@@ -25,7 +25,10 @@ def store_row(context: ImportContext, relation: str, row: Any) -> None:
 
 
 def attribute_notes(context: ImportContext, value: Any, left: int, kind: str = "") -> None:
-    """Add the author's name to the text of nested notes whose author has no account here (section 6.2)."""
+    """Add the author's name to the text of nested notes whose author has no account here.
+
+    Archive format reference, section 6.2.
+    """
     if left == 0:
         raise too_deep()
     if isinstance(value, dict):
@@ -46,7 +49,7 @@ def attribute_notes(context: ImportContext, value: Any, left: int, kind: str = "
 
 def map_trigger(context: ImportContext, row: dict[str, Any]) -> None:
     """Add a pipeline trigger."""
-    if row.get("owner_id") is not None:  # without an owner it is skipped (section 6.4)
+    if row.get("owner_id") is not None:  # without an owner it is skipped (archive format reference, section 6.4)
         store_row(context, "triggers", row)
 
 

@@ -61,7 +61,7 @@ def target_type_of(row: dict[str, Any], expected: str) -> str:
 
 
 def action_of(value: Any) -> int:
-    """Parse an action, which is a word or a number (section 4.1)."""
+    """Parse an action, which is a word or a number (archive format reference, section 4.1)."""
     try:
         return Action[value.upper()] if isinstance(value, str) else Action(value)
     except (KeyError, ValueError, TypeError):

@@ -65,7 +65,9 @@ def _event_key(context: ImportContext, number: int, event: dict[str, Any]) -> Mi
 
 
 def _iid_of(context: ImportContext, row: dict[str, Any]) -> int:
-    """Return the iid of a project milestone, which is kept (section 6.3); for others a provisional one below 0.
+    """Return the iid of a project milestone, which is kept; for others a provisional one below 0.
+
+    Archive format reference, section 6.3.
 
     A group milestone must not take the iid of a later row, so it gets its own when all rows are imported.
     """

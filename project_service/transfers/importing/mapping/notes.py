@@ -116,7 +116,10 @@ def map_notes(
 
 
 def body_of(context: ImportContext, row: dict[str, Any], author_id: Any) -> str:
-    """Return the text of a note; if its author has no account here, the text names the author (section 6.2)."""
+    """Return the text of a note; if its author has no account here, the text names the author.
+
+    Archive format reference, section 6.2.
+    """
     body = text_of(row.get("note")) or ""
     if context.users.knows(author_id):
         return body
@@ -127,7 +130,10 @@ def body_of(context: ImportContext, row: dict[str, Any], author_id: Any) -> str:
 
 
 def _is_remote_or_script(url: str) -> bool:
-    """Whether a browser would load a URL from another server or run it as a script (section 7)."""
+    """Whether a browser would load a URL from another server or run it as a script.
+
+    Archive format reference, section 7.
+    """
     return REMOTE_URL.match(IGNORED_IN_URLS.sub("", url).replace("\\", "/")) is not None
 
 

@@ -1,4 +1,4 @@
-"""Contributions of deleted users: moved to the ghost user or removed (supporting resources, section 3)."""
+"""Contributions of deleted users: moved to the ghost user or removed (supporting resources reference, section 3)."""
 
 from __future__ import annotations
 

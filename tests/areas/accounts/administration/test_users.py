@@ -1,4 +1,4 @@
-"""Users through HTTP (supporting resources, sections 2 and 3)."""
+"""Users through HTTP (supporting resources reference, sections 2 and 3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Personal access tokens through HTTP, and their validity (supporting resources, section 4; common behaviour,
+"""Personal access tokens through HTTP, and their validity (supporting resources reference, section 4; common reference,
 section 6)."""
 
 from __future__ import annotations

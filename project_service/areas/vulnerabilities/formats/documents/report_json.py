@@ -67,7 +67,7 @@ class BrokenReport(ServiceError):
         return f"{self.message}: {self.pointer} {self.reason}" if self.pointer else f"{self.message}: {self.reason}"
 
     def body(self) -> dict[str, Any]:
-        """Return the message of the reference, with pointer and reason."""
+        """Return the body of the answer: the message, with pointer and reason."""
         return {"message": self.message, "pointer": self.pointer, "reason": self.reason}
 
 

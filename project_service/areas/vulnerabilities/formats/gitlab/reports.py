@@ -1,6 +1,6 @@
 """Reading and validation of scanner reports (security reports reference, sections 2, 3, 6 and 7).
 
-Only what the reference lists is refused.
+Only what those sections list is refused.
 """
 
 from __future__ import annotations

@@ -88,9 +88,9 @@ from project_service.areas.vulnerabilities.findings import pages as vulnerabilit
 from project_service.areas.vulnerabilities.findings import routes as vulnerabilities
 from project_service.domain.namespaces import Group
 from project_service.domain.path_registry import find_by_path
-from project_service.domain.planning.signals import issue_closed
 from project_service.domain.projects import Project
 from project_service.domain.repositories import maintenance
+from project_service.domain.tracker.signals import issue_closed
 from project_service.kit import logs, markdown, metrics
 from project_service.kit.db import session
 from project_service.kit.http import responses

@@ -22,9 +22,9 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from project_service.access import api_documentation, guards, identity
 from project_service.access.abilities import Ability
 from project_service.kit import bigint_json
-from project_service.kit.db import large_texts, pagination
+from project_service.kit.db import large_texts
 from project_service.kit.db.session import reading, unit_of_work
-from project_service.kit.http import responses
+from project_service.kit.http import pagination, responses
 from project_service.kit.http.errors import MethodNotAllowed as NotAllowed
 from project_service.kit.http.errors import ServiceError, Unauthorized
 from project_service.kit.http.list_responses import list_response

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
-from project_service.kit.db import pagination
+from project_service.kit.http import pagination
 from project_service.kit.http.fields import Upload
 from project_service.kit.http.schemas import Schema
 

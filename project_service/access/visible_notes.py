@@ -13,10 +13,10 @@ from project_service.access.identity import Caller
 from project_service.domain.access_levels import Role
 from project_service.domain.projects import Project
 from project_service.domain.tracker.notes import Note, Noteable, find_note, notes_on
-from project_service.kit.db.pagination import ShownPage, read_page
 from project_service.kit.db.session import NO_LAZY_LOADING, db
 from project_service.kit.http.errors import RecordNotFound
 from project_service.kit.http.fields import whole_number
+from project_service.kit.http.pagination import ShownPage, read_page
 
 NOTES_PER_PAGE = 100
 

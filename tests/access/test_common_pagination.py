@@ -8,8 +8,8 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from project_service.areas.variables.models import Variable
-from project_service.kit.db import pagination
 from project_service.kit.db.session import db
+from project_service.kit.http import pagination
 from tests.support.sample_data import make_project
 
 pytestmark = pytest.mark.both_databases

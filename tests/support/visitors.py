@@ -21,12 +21,12 @@ from project_service.areas.variables.models import GroupVariable, InstanceVariab
 from project_service.areas.vulnerabilities.models import Finding
 from project_service.domain.access_levels import Role
 from project_service.domain.namespaces import Group
-from project_service.domain.planning import issues as planning
 from project_service.domain.projects import Project
 from project_service.domain.repositories.models import Repository
 from project_service.domain.repositories.protected_tags import ProtectedTag
 from project_service.domain.repositories.protection import ProtectedBranch
 from project_service.domain.tokens import SESSION_LENGTH, BrowserSession, digest_of
+from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.milestones import Milestone
@@ -133,7 +133,7 @@ def protected_branch(project: Project) -> ProtectedBranch:
 @pytest.fixture
 def issue(project: Project, people: dict[str, User]) -> Issue:
     """The first issue of the shop."""
-    made = planning.create_issue(people[OLIVE], project, title="The till is open")
+    made = issue_rules.create_issue(people[OLIVE], project, title="The till is open")
     db.session.commit()
     return made
 
@@ -162,7 +162,7 @@ def values(
     key = track_errors(project)
     error = sample_data.make_error(project)
     project.import_status = "failed"  # otherwise there is nothing to confirm
-    note = planning.create_note(people[OLIVE], issue, body="Indeed.")
+    note = issue_rules.create_note(people[OLIVE], issue, body="Indeed.")
     db.session.commit()
     kay = sample_data.make_user("kay")
     sample_data.add_member(project, kay, Role.GUEST)

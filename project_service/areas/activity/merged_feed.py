@@ -20,8 +20,8 @@ from sqlalchemy.orm import aliased
 from project_service.areas.activity.filters import EventFilter
 from project_service.domain.events.models import Event
 from project_service.kit.db.bulk import table_of_ids
-from project_service.kit.db.pagination import MAX_COUNTED_ROWS
 from project_service.kit.db.session import db
+from project_service.kit.http.pagination import MAX_COUNTED_ROWS
 
 MIN_SCANNED_EVENTS = 1_000
 MAX_SCANNED_PER_RESULT = 20

@@ -17,7 +17,7 @@ from project_service.areas.activity.targets import events_with_targets
 from project_service.domain.events.models import Event
 from project_service.domain.projects import Project
 from project_service.domain.users import User
-from project_service.kit.db.pagination import Listing, listing_of
+from project_service.kit.http.pagination import Listing, listing_of
 
 FILTERS: dict[str, tuple[str, dict[str, str]]] = {
     "all": ("All", {}),

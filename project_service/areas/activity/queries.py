@@ -34,8 +34,8 @@ from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.notes import Note
 from project_service.domain.tracker.wiki_pages import WikiPage
 from project_service.domain.users import ACTIVE, User
-from project_service.kit.db.pagination import MAX_COUNTED_ROWS
 from project_service.kit.db.session import db
+from project_service.kit.http.pagination import MAX_COUNTED_ROWS
 
 
 def kinds_of(project: Project) -> set[str]:

@@ -9,8 +9,8 @@ from project_service.domain.events.models import Action, Event
 from project_service.domain.schemas import UserBasicSchema
 from project_service.domain.tracker import designs, wiki_pages
 from project_service.domain.tracker.schemas import NoteSchema
-from project_service.kit.db.pagination import PagingSchema
 from project_service.kit.http import fields
+from project_service.kit.http.pagination import PagingSchema
 from project_service.kit.http.schemas import Inside, Schema
 
 ACTIONS = tuple(action.name.lower() for action in Action)

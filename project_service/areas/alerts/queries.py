@@ -28,9 +28,9 @@ from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.notes import Note, Subject, add_finder
 from project_service.domain.users import ACTIVE, User, ids_by_username
 from project_service.kit.db import searching
-from project_service.kit.db.pagination import MAX_COUNTED_ROWS
 from project_service.kit.db.session import NO_LAZY_LOADING, db
 from project_service.kit.http.errors import RecordNotFound
+from project_service.kit.http.pagination import MAX_COUNTED_ROWS
 
 BETWEEN = "\n"
 LEGACY = "legacy"

@@ -17,9 +17,9 @@ from project_service.domain.audit.recording import INSTANCE_TYPE
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
 from project_service.domain.users import user_by
-from project_service.kit.db.pagination import read_page
 from project_service.kit.db.session import db, reading
 from project_service.kit.http.csv_files import csv_response
+from project_service.kit.http.pagination import read_page
 
 pages = PageBlueprint("audit_pages", __name__)
 OF_INSTANCE, OF_PLACE = "/admin/audit_logs", "/-/audit_events"

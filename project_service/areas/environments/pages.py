@@ -13,8 +13,8 @@ from project_service.areas.environments import service
 from project_service.areas.environments.forms import EnvironmentForm
 from project_service.domain.projects import Project
 from project_service.domain.tracker.environments import environments_of, find_environment
-from project_service.kit.db.pagination import read_page
 from project_service.kit.http.forms import confirmation
+from project_service.kit.http.pagination import read_page
 
 pages = PageBlueprint("environment_pages", __name__)
 navigation.add(navigation.NavigationEntry("Environments", "/-/environments", 45, Ability.ADMIN_ENVIRONMENTS))

@@ -13,7 +13,7 @@ from project_service.access.pages import PageBlueprint
 from project_service.areas.groups import queries, service
 from project_service.areas.groups.forms import GroupForm
 from project_service.domain.namespaces import Group, find_group
-from project_service.kit.db.pagination import read_page
+from project_service.kit.http.pagination import read_page
 
 pages = PageBlueprint("group_pages", __name__)
 navigation.add(navigation.NavigationEntry("Groups", "/dashboard/groups", 10, Ability.SIGNED_IN), "main")

@@ -16,10 +16,10 @@ from project_service.areas.instance.forms import SettingsForm
 from project_service.areas.instance.version import COMPATIBLE, FEATURE_DEFINITIONS, OWN
 from project_service.domain import instance_settings
 from project_service.kit import clock, jobs
-from project_service.kit.db.pagination import read_page
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import NotFound
 from project_service.kit.http.forms import Form
+from project_service.kit.http.pagination import read_page
 
 pages = PageBlueprint("admin_pages", __name__)
 PACKAGES = ("Flask", "SQLAlchemy", "rq", "gunicorn")

@@ -22,8 +22,8 @@ from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.users import User
 from project_service.kit.db.base import table_of
 from project_service.kit.db.large_texts import MAX_LISTED_CHARACTERS
-from project_service.kit.db.pagination import SelectedRows
 from project_service.kit.db.session import NO_LAZY_LOADING, db
+from project_service.kit.http.pagination import SelectedRows
 
 DESCRIPTION = "description"
 ISSUE_COLUMNS = (

@@ -14,15 +14,15 @@ from project_service.access.pages import PageBlueprint
 from project_service.areas.issues import queries, service
 from project_service.areas.issues.forms import IssueForm, NoteForm
 from project_service.domain.memberships import members_for_choice
-from project_service.domain.planning import issues as planning
 from project_service.domain.projects import Project
+from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.milestones import ACTIVE, Milestone, milestones_of
 from project_service.domain.tracker.notes import Note
-from project_service.kit.db.pagination import read_page
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import Forbidden
 from project_service.kit.http.forms import confirmation
+from project_service.kit.http.pagination import read_page
 
 pages = PageBlueprint("issue_pages", __name__)
 navigation.add(navigation.NavigationEntry("Issues", "/-/issues", 20, Ability.READ_ISSUES))
@@ -118,9 +118,9 @@ def change_state(project: Project, iid: int) -> Any:
     """Close or reopen an issue."""
     issue = _changeable(project, iid)
     if request.form.get("state_event") == "close":
-        planning.close_issue(current_user(), issue)
+        issue_rules.close_issue(current_user(), issue)
     else:
-        planning.reopen_issue(current_user(), issue)
+        issue_rules.reopen_issue(current_user(), issue)
     return redirect(_address(project, iid))
 
 
@@ -155,7 +155,7 @@ def update_note(project: Project, iid: int, note_id: int) -> Any:
     """Change a comment."""
     issue, note = _changeable_note(project, iid, note_id)
     form = NoteForm()
-    if form.accepted(lambda: planning.update_note(note, body=(form.note.data or "").replace("\r\n", "\n"))):
+    if form.accepted(lambda: issue_rules.update_note(note, body=(form.note.data or "").replace("\r\n", "\n"))):
         return redirect(f"{_address(project, iid)}?note={note_id}#note_{note_id}")
     return render_template("issues/note.html", project=project, issue=issue, note=note, form=form), 422
 
@@ -180,7 +180,7 @@ def ask_delete_note(project: Project, iid: int, note_id: int) -> Any:
 @pages.allow(Ability.READ_ISSUES)
 def delete_note(project: Project, iid: int, note_id: int) -> Any:
     """Delete a comment."""
-    planning.delete_note(*_changeable_note(project, iid, note_id))
+    issue_rules.delete_note(*_changeable_note(project, iid, note_id))
     return redirect(_address(project, iid))
 
 
@@ -204,7 +204,7 @@ def ask_delete_issue(project: Project, iid: int) -> Any:
 @pages.allow(Ability.OWN_PROJECT)
 def delete_issue(project: Project, iid: int) -> Any:
     """Delete an issue."""
-    planning.delete_issue(queries.find_issue(caller(), project, iid))
+    issue_rules.delete_issue(queries.find_issue(caller(), project, iid))
     return redirect(f"/{project.full_path}/-/issues")
 
 

@@ -11,15 +11,15 @@ from project_service.access.guards import numeric
 from project_service.access.identity import caller
 from project_service.areas.issues import queries, schemas, service
 from project_service.areas.issues.listing import IssueListing
-from project_service.domain.planning import issues as planning
 from project_service.domain.projects import Project
+from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.merge_requests import closed_iids, find_merge_request
 from project_service.domain.tracker.milestones import find_milestone
 from project_service.domain.tracker.notes import Note
 from project_service.domain.tracker.schemas import NoteFilterSchema, NoteSchema
-from project_service.kit.db.pagination import ListedRows
 from project_service.kit.http.errors import Forbidden
+from project_service.kit.http.pagination import ListedRows
 from project_service.kit.http.preconditions import unmodified
 
 api = ApiBlueprint("issues", __name__, description="Issues of a project and the notes under them.")
@@ -101,7 +101,7 @@ def update_issue(project: Project, fields: dict[str, Any], iid: str) -> Issue:
 @api.response(204)
 def delete_issue(project: Project, iid: str) -> None:
     """Delete an issue."""
-    planning.delete_issue(unmodified(_find(project, iid)))
+    issue_rules.delete_issue(unmodified(_find(project, iid)))
 
 
 @api.get(NOTES)
@@ -152,7 +152,7 @@ def update_note(project: Project, fields: dict[str, Any], iid: str, note: str) -
     found = _find_note(_find(project, iid), note)
     if not may_change_note(caller(), found):
         raise Forbidden
-    return planning.update_note(found, **fields)
+    return issue_rules.update_note(found, **fields)
 
 
 @api.delete(f"{NOTES}/<note>")
@@ -165,7 +165,7 @@ def delete_note(project: Project, iid: str, note: str) -> None:
     found = _find_note(issue, note)
     if not may_change_note(caller(), found):
         raise Forbidden
-    planning.delete_note(issue, unmodified(found))
+    issue_rules.delete_note(issue, unmodified(found))
 
 
 def _find(project: Project, iid: str) -> Issue:

@@ -6,8 +6,8 @@ from typing import Any
 
 from project_service.access.abilities import Ability, allowed, may_comment, sees
 from project_service.access.identity import Caller, caller, current_user
-from project_service.domain.planning import issues as planning
 from project_service.domain.projects import Project
+from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.milestones import Milestone, milestones_of
 from project_service.domain.tracker.notes import Note
@@ -21,7 +21,7 @@ REPORTER_FIELDS = ("assignees", "labels", "milestone_id", "due_date", "weight", 
 
 def create_issue(project: Project, **fields: Any) -> Issue:
     """Create an issue."""
-    return planning.create_issue(current_user(), project, **_to_columns(project, fields))
+    return issue_rules.create_issue(current_user(), project, **_to_columns(project, fields))
 
 
 def update_issue(issue: Issue, **fields: Any) -> Issue:
@@ -31,7 +31,7 @@ def update_issue(issue: Issue, **fields: Any) -> Issue:
         labels = issue.labels if fields.get("labels") is None else fields["labels"]
         remaining = [label for label in labels if label not in (removed or [])]
         fields["labels"] = [*remaining, *(added or [])]
-    return planning.update_issue(current_user(), issue, **_to_columns(issue.project, fields))
+    return issue_rules.update_issue(current_user(), issue, **_to_columns(issue.project, fields))
 
 
 def create_note(issue: Issue, **fields: Any) -> Note:
@@ -41,7 +41,7 @@ def create_note(issue: Issue, **fields: Any) -> Note:
     confidential = bool(fields.pop("internal", None) or fields.pop("confidential", False))
     if confidential and not allowed(caller(), Ability.ADMIN_ISSUES, issue.project):
         confidential = False
-    return planning.create_note(current_user(), issue, body=fields["body"], confidential=confidential)
+    return issue_rules.create_note(current_user(), issue, body=fields["body"], confidential=confidential)
 
 
 def _to_columns(project: Project, fields: dict[str, Any]) -> dict[str, Any]:

@@ -17,9 +17,9 @@ from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
 from project_service.domain.resource_bots import bots_among
 from project_service.domain.users import user_by
-from project_service.kit.db.pagination import read_page
 from project_service.kit.http.errors import Invalid
 from project_service.kit.http.forms import confirmation
+from project_service.kit.http.pagination import read_page
 
 pages = PageBlueprint("member_pages", __name__)
 

@@ -12,8 +12,8 @@ from project_service.access.pages import PageBlueprint
 from project_service.areas.merge_requests import queries
 from project_service.domain.projects import Project
 from project_service.domain.tracker.merge_requests import find_merge_request
-from project_service.kit.db.pagination import read_page
 from project_service.kit.http.fields import LARGEST_INTEGER
+from project_service.kit.http.pagination import read_page
 
 pages = PageBlueprint("merge_request_pages", __name__)
 navigation.add(navigation.NavigationEntry("Merge requests", "/-/merge_requests", 22, Ability.READ_MERGE_REQUESTS))

@@ -12,11 +12,11 @@ from project_service.access.identity import current_user
 from project_service.access.pages import PageBlueprint
 from project_service.areas.milestones import queries
 from project_service.areas.milestones.forms import MilestoneForm
-from project_service.domain.planning import milestones as planning
 from project_service.domain.projects import Project
+from project_service.domain.tracker import milestone_rules
 from project_service.domain.tracker.milestones import Milestone, find_milestone_by_iid
-from project_service.kit.db.pagination import read_page
 from project_service.kit.http.forms import Form, confirmation
+from project_service.kit.http.pagination import read_page
 
 pages = PageBlueprint("milestone_pages", __name__)
 navigation.add(navigation.NavigationEntry("Milestones", "/-/milestones", 25, Ability.READ_MILESTONES))
@@ -51,7 +51,8 @@ def create_milestone(project: Project) -> Any:
     """Create a milestone."""
     form = MilestoneForm()
     created: list[Milestone] = []
-    if form.accepted(lambda: created.append(planning.create_milestone(current_user(), project, **_fields(form)))):
+    user = current_user()
+    if form.accepted(lambda: created.append(milestone_rules.create_milestone(user, project, **_fields(form)))):
         return redirect(_address(project, created[0].iid))
     return render_template("milestones/edit.html", project=project, milestone=None, form=form), 422
 
@@ -80,7 +81,7 @@ def edit_milestone(project: Project, iid: int) -> Any:
 def update_milestone(project: Project, iid: int) -> Any:
     """Change a milestone."""
     milestone, form = find_milestone_by_iid(project, iid), MilestoneForm()
-    if form.accepted(lambda: planning.update_milestone(current_user(), milestone, **_fields(form))):
+    if form.accepted(lambda: milestone_rules.update_milestone(current_user(), milestone, **_fields(form))):
         return redirect(_address(project, iid))
     return render_template("milestones/edit.html", project=project, milestone=milestone, form=form), 422
 
@@ -91,7 +92,7 @@ def update_milestone(project: Project, iid: int) -> Any:
 def change_state(project: Project, iid: int) -> Any:
     """Close or activate a milestone."""
     event = "close" if request.form.get("state_event") == "close" else "activate"
-    planning.update_milestone(current_user(), find_milestone_by_iid(project, iid), state_event=event)
+    milestone_rules.update_milestone(current_user(), find_milestone_by_iid(project, iid), state_event=event)
     return redirect(_address(project, iid))
 
 
@@ -115,7 +116,7 @@ def ask_delete_milestone(project: Project, iid: int) -> Any:
 @pages.allow(Ability.ADMIN_MILESTONES)
 def delete_milestone(project: Project, iid: int) -> Any:
     """Delete a milestone."""
-    planning.delete_milestone(current_user(), find_milestone_by_iid(project, iid))
+    milestone_rules.delete_milestone(current_user(), find_milestone_by_iid(project, iid))
     return redirect(f"/{project.full_path}/-/milestones")
 
 

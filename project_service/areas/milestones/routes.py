@@ -9,8 +9,8 @@ from project_service.access.api import ApiBlueprint
 from project_service.access.guards import numeric
 from project_service.access.identity import current_user
 from project_service.areas.milestones import queries, schemas
-from project_service.domain.planning import milestones as planning
 from project_service.domain.projects import Project
+from project_service.domain.tracker import milestone_rules
 from project_service.domain.tracker.milestones import Milestone, find_milestone
 from project_service.domain.tracker.schemas import MilestoneSchema
 from project_service.kit.http.preconditions import unmodified
@@ -47,7 +47,7 @@ def show_milestone(project: Project, milestone: str) -> Milestone:
 @api.response(201, MilestoneSchema)
 def create_milestone(project: Project, fields: dict[str, Any]) -> Milestone:
     """Create a milestone."""
-    return planning.create_milestone(current_user(), project, **fields)
+    return milestone_rules.create_milestone(current_user(), project, **fields)
 
 
 @api.put(f"{MILESTONES}/<milestone>")
@@ -57,7 +57,7 @@ def create_milestone(project: Project, fields: dict[str, Any]) -> Milestone:
 @api.response(200, MilestoneSchema)
 def update_milestone(project: Project, fields: dict[str, Any], milestone: str) -> Milestone:
     """Change, close or activate a milestone."""
-    return planning.update_milestone(current_user(), find_milestone(project, numeric(milestone)), **fields)
+    return milestone_rules.update_milestone(current_user(), find_milestone(project, numeric(milestone)), **fields)
 
 
 @api.delete(f"{MILESTONES}/<milestone>")
@@ -66,4 +66,4 @@ def update_milestone(project: Project, fields: dict[str, Any], milestone: str) -
 @api.response(204)
 def delete_milestone(project: Project, milestone: str) -> None:
     """Delete a milestone."""
-    planning.delete_milestone(current_user(), unmodified(find_milestone(project, numeric(milestone))))
+    milestone_rules.delete_milestone(current_user(), unmodified(find_milestone(project, numeric(milestone))))

@@ -14,8 +14,8 @@ from project_service.areas.projects import queries, service
 from project_service.areas.projects.forms import ProjectForm
 from project_service.domain.namespaces import find_namespace
 from project_service.domain.projects import Project
-from project_service.kit.db.pagination import read_page
 from project_service.kit.http.errors import Invalid, UnknownRoute
+from project_service.kit.http.pagination import read_page
 
 pages = PageBlueprint("project_pages", __name__)
 navigation.add(navigation.NavigationEntry("Projects", "/", 0, Ability.SIGNED_IN), "main")

@@ -14,7 +14,7 @@ from project_service.domain.namespaces import Group, find_group, find_namespace,
 from project_service.domain.projects import Project
 from project_service.domain.schemas import ProjectBasicSchema, ShareCreateSchema
 from project_service.domain.users import User, find_user, find_user_by
-from project_service.kit.db import pagination
+from project_service.kit.http import pagination
 from project_service.kit.http.errors import MethodNotAllowed
 from project_service.kit.http.preconditions import unmodified
 

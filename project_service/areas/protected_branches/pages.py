@@ -15,8 +15,8 @@ from project_service.domain.projects import Project
 from project_service.domain.repositories import contents
 from project_service.domain.repositories.protected_names import LEVELS
 from project_service.domain.repositories.wildcards import examples
-from project_service.kit.db.pagination import read_page
 from project_service.kit.http.forms import confirmation
+from project_service.kit.http.pagination import read_page
 
 pages = PageBlueprint("protected_branch_pages", __name__)
 BASE_PATH = "/<path:project>/-/settings/repository/protected_branches"

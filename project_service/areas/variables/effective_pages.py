@@ -25,10 +25,10 @@ from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
 from project_service.domain.tracker.environments import environments_of
 from project_service.kit import bigint_json
-from project_service.kit.db.pagination import ListedRows, read_page
 from project_service.kit.db.session import db, writing
 from project_service.kit.http import urls
 from project_service.kit.http.errors import NotFound
+from project_service.kit.http.pagination import ListedRows, read_page
 
 pages = PageBlueprint("effective_variable_pages", __name__)
 BASE_PATH = "/<path:project>/-/settings/ci_cd/job_variables"

@@ -22,9 +22,9 @@ from project_service.areas.variables.forms import (
 from project_service.areas.variables.models import AnyVariable, InstanceVariable, VariableOwner
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
-from project_service.kit.db.pagination import read_page
 from project_service.kit.db.session import writing
 from project_service.kit.http.forms import Form, confirmation
+from project_service.kit.http.pagination import read_page
 
 pages = PageBlueprint("variable_pages", __name__)
 SETTINGS = "/-/settings/ci_cd"

@@ -1,1 +1,1 @@
-"""Tables and finders of the issue tracker: issues, merge requests, milestones, labels, notes, snippets; no routes."""
+"""The issue tracker: tables, finders and rules of issues, merge requests, milestones, labels, notes; no routes."""

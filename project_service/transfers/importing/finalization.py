@@ -17,11 +17,10 @@ from project_service.domain import instance_settings, path_registry, removal
 from project_service.domain.access_levels import Role, Visibility
 from project_service.domain.memberships import Membership, Share, memberships_of
 from project_service.domain.namespaces import Namespace
-from project_service.domain.planning import issues as planned_issues
-from project_service.domain.planning import milestones as planned_milestones
 from project_service.domain.projects import Project
 from project_service.domain.repositories.models import may_be_default
 from project_service.domain.repositories.restoring import protect_imported_code
+from project_service.domain.tracker import issue_rules, milestone_rules
 from project_service.domain.tracker.counters import Counter
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.merge_requests import MergeRequest
@@ -64,8 +63,8 @@ OVERRIDDEN_ATTRIBUTES = (
 )
 # the counters of iids
 COUNTERS: tuple[tuple[str, Any], ...] = (
-    (planned_issues.COUNTER, Issue),
-    (planned_milestones.COUNTER, Milestone),
+    (issue_rules.COUNTER, Issue),
+    (milestone_rules.COUNTER, Milestone),
     ("merge_requests", MergeRequest),
 )
 MODELS_WITH_PROVISIONAL_IIDS = (Milestone, Issue, MergeRequest)

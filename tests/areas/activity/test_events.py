@@ -21,7 +21,7 @@ from project_service.areas.alerts.models import Alert
 from project_service.domain.access_levels import Role, Visibility
 from project_service.domain.events.models import Action, Event, Restriction
 from project_service.domain.events.recording import change_confidentiality, record
-from project_service.domain.planning import issues as planning
+from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.designs import Design
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.merge_requests import MergeRequest
@@ -31,8 +31,8 @@ from project_service.domain.tracker.snippets import Snippet
 from project_service.domain.tracker.wiki_pages import WikiPage
 from project_service.domain.users import BLOCKED, DEACTIVATED
 from project_service.kit import clock
-from project_service.kit.db import pagination
 from project_service.kit.db.session import db, unit_of_work
+from project_service.kit.http import pagination
 from tests import conftest
 from tests.support.git_repositories import keep_repository
 from tests.support.sample_data import (
@@ -1154,7 +1154,7 @@ def test_events_follow_the_confidentiality_of_their_issue(people, project, as_):
 
 
 @pytest.mark.both_databases
-@pytest.mark.parametrize("act", [lambda *args: planning.create_note(*args, body="x"), planning.close_issue])
+@pytest.mark.parametrize("act", [lambda *args: issue_rules.create_note(*args, body="x"), issue_rules.close_issue])
 def test_events_during_a_change_to_confidential_are_confidential(act, people, project):
     issue = make_issue(project, people[RITA])
     with unit_of_work():
@@ -1365,7 +1365,7 @@ def test_a_system_note_records_no_event(people, project):
 
     def act():
         with unit_of_work():
-            planning.add_system_note(people[DEV], issue, "changed the title")
+            issue_rules.add_system_note(people[DEV], issue, "changed the title")
 
     assert new_events(act) == []
     assert db.session.scalars(select(Note.system)).all() == [True]

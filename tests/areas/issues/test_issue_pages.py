@@ -6,7 +6,7 @@ import datetime as dt
 
 import pytest
 
-from project_service.domain.planning import issues as planning
+from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.milestones import CLOSED, Milestone
 from project_service.domain.tracker.notes import Note
@@ -63,7 +63,7 @@ def test_the_edit_page_selects_the_current_values(project, people, visit):
 def comment(project, people):
     """The address of a comment by dev on the first issue."""
     issue = make_issue(project, author_id=people[MAX].id)
-    note = planning.create_note(people[DEV], issue, body="It is cold.")
+    note = issue_rules.create_note(people[DEV], issue, body="It is cold.")
     db.session.commit()
     return f"/{project.full_path}/-/issues/1/notes/{note.id}"
 

@@ -12,11 +12,11 @@ from sqlalchemy import select
 
 from project_service.domain.access_levels import Visibility
 from project_service.domain.events.models import Action, Event
-from project_service.domain.planning.signals import issue_closed
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.notes import Note
+from project_service.domain.tracker.signals import issue_closed
 from project_service.kit import clock
 from project_service.kit.db.session import db
 from tests.support.sample_data import ADA, DEV, GUS, MAX, NOBODY, OLIVE, PEOPLE, RITA, SAM, make_project, make_user

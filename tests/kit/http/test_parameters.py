@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from werkzeug.test import EnvironBuilder
 
-from project_service.kit.db.pagination import flatten
 from project_service.kit.http.errors import BadRequest, Malformed, UnsupportedContentType
+from project_service.kit.http.pagination import flatten
 from project_service.kit.http.parameters import (
     MAX_BRACKET_DEPTH,
     MAX_JSON_DEPTH,

@@ -15,9 +15,9 @@ from project_service.areas.accounts.administration import queries, service
 from project_service.areas.accounts.administration.forms import DeleteUserForm, NewUserForm
 from project_service.areas.accounts.sign_in import two_factor
 from project_service.domain.users import User, find_user
-from project_service.kit.db.pagination import read_page
 from project_service.kit.http.errors import Forbidden, Invalid, UnknownRoute
 from project_service.kit.http.forms import Form
+from project_service.kit.http.pagination import read_page
 
 pages = PageBlueprint("user_admin_pages", __name__)
 USERS = "/admin/users"

@@ -20,9 +20,9 @@ from project_service.domain.rate_limits import RateLimit
 from project_service.domain.resource_bots import MAX_TOKEN_LIFETIME, ProjectOrGroup
 from project_service.domain.tokens import PersonalAccessToken
 from project_service.kit import clock
-from project_service.kit.db.pagination import read_page
 from project_service.kit.http.errors import Invalid
 from project_service.kit.http.forms import Form, confirmation
+from project_service.kit.http.pagination import read_page
 
 pages = PageBlueprint("resource_token_pages", __name__)
 PAGE = "access_tokens"

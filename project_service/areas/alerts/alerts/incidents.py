@@ -8,7 +8,7 @@ from project_service.areas.alerts.receivers.payload_values import storable
 from project_service.areas.alerts.receivers.payloads import DEFAULT_TITLE, PROMETHEUS_TOOL, query_of
 from project_service.domain.events import recording
 from project_service.domain.events.models import Action
-from project_service.domain.planning import issues as planning
+from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.issues import CLOSED, INCIDENT, SEVERITIES, UNKNOWN, Issue
 from project_service.domain.tracker.notes import Note
 from project_service.domain.users import User
@@ -28,7 +28,7 @@ def create_incident(author: User, alert: Alert) -> Issue:
     if alert.issue_id is not None:
         raise Invalid(base="An issue already exists")
     severity = Severity(alert.severity).name.lower()
-    issue = planning.create_issue(
+    issue = issue_rules.create_issue(
         author,
         alert.project,
         title=alert.title,
@@ -51,7 +51,7 @@ def close_incident(author: User, alert: Alert) -> None:
         return
     issue = db.session.get(Issue, alert.issue_id)
     if issue is not None and issue.issue_type == INCIDENT and issue.state != CLOSED:
-        planning.close_issue(author, issue)
+        issue_rules.close_issue(author, issue)
 
 
 def on_issue_closed(issue: Issue, by: User) -> None:
@@ -92,7 +92,7 @@ def description_of(alert: Alert) -> str:
     if template and template.strip():
         blocks.append(template)
     # an alert must not be refused because the text of its incident is too long
-    return storable("\n\n---\n\n".join(blocks))[: planning.LONGEST_TEXT]
+    return storable("\n\n---\n\n".join(blocks))[: issue_rules.LONGEST_TEXT]
 
 
 def address_of(alert: Alert) -> str:

@@ -25,10 +25,10 @@ from project_service.domain.tracker.issues import INCIDENT, Issue
 from project_service.domain.tracker.notes import Note
 from project_service.domain.users import ACTIVE, user_by
 from project_service.kit import clock
-from project_service.kit.db.pagination import MAX_COUNTED_ROWS, read_page
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import Invalid
 from project_service.kit.http.forms import Form
+from project_service.kit.http.pagination import MAX_COUNTED_ROWS, read_page
 
 pages = PageBlueprint("alert_pages", __name__)
 navigation.add(navigation.NavigationEntry("Alerts", "/-/alert_management", 40, Ability.READ_ALERTS))

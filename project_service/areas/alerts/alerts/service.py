@@ -15,9 +15,9 @@ from project_service.access.identity import Caller
 from project_service.areas.alerts.alerts import incidents
 from project_service.areas.alerts.alerts.incidents import note
 from project_service.areas.alerts.models import Alert, AlertTodo, IncidentSetting, Status
-from project_service.domain.planning.issues import check_note
 from project_service.domain.projects import Project
 from project_service.domain.repositories import contents
+from project_service.domain.tracker.issue_rules import check_note
 from project_service.domain.tracker.notes import Note
 from project_service.domain.users import User, users
 from project_service.kit import clock

@@ -14,8 +14,8 @@ from project_service.access.pages import PageBlueprint
 from project_service.areas.alerts import queries
 from project_service.areas.alerts.alerts import service
 from project_service.areas.alerts.models import Severity, Status
-from project_service.kit.db.pagination import SelectedRows, read_page
 from project_service.kit.http.forms import Form
+from project_service.kit.http.pagination import SelectedRows, read_page
 
 pages = PageBlueprint("todo_pages", __name__)
 BASE_PATH = "/dashboard/todos"

@@ -24,10 +24,10 @@ from project_service.areas.error_tracking.settings import queries
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.users import User
-from project_service.kit.db.pagination import DEFAULT_SIZE
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import BadRequest
 from project_service.kit.http.fields import whole_number
+from project_service.kit.http.pagination import DEFAULT_SIZE
 
 MAX_PAGE = 1_000_000
 

@@ -12,8 +12,8 @@ from project_service.areas.error_tracking.errors import event_views
 from project_service.areas.error_tracking.errors.models import TrackedError
 from project_service.areas.error_tracking.errors.views import ErrorView
 from project_service.areas.error_tracking.settings.models import SentryIssueLink
-from project_service.domain.planning import issues as planning
 from project_service.domain.projects import Project
+from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.issues import Issue, find_issue
 from project_service.domain.users import User
 from project_service.kit import clock
@@ -68,9 +68,9 @@ def unlink_issue(error: TrackedError) -> None:
 
 def create_issue(author: User, error: ErrorView, exceptions: Sequence[dict[str, Any]]) -> Issue:
     """Create an issue about an error; ``exceptions`` are those of its newest event."""
-    title = error.title[: planning.LONGEST_TITLE]
+    title = error.title[: issue_rules.LONGEST_TITLE]
     description = description_of(error, exceptions)
-    return planning.create_issue(author, error.project, title=title, description=description)
+    return issue_rules.create_issue(author, error.project, title=title, description=description)
 
 
 def description_of(error: ErrorView, exceptions: Sequence[dict[str, Any]]) -> str:

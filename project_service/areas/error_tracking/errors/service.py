@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from project_service.areas.error_tracking.errors.models import ErrorStatus, TrackedError
-from project_service.domain.planning import issues as planning
+from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.issues import CLOSED, Issue
 from project_service.domain.users import User
 from project_service.kit import clock
@@ -35,7 +35,7 @@ def close_linked_issue(author: User, issue: Issue | None) -> Issue | None:
     """Close the issue of a resolved error; return it if it was open."""
     if issue is None or issue.state == CLOSED:
         return None
-    planning.close_issue(author, issue, note=RESOLVED_NOTE)
+    issue_rules.close_issue(author, issue, note=RESOLVED_NOTE)
     return issue
 
 

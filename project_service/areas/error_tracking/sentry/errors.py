@@ -32,9 +32,9 @@ from project_service.areas.error_tracking.settings.models import API_PATH, Error
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.users import User
-from project_service.kit.db.pagination import DEFAULT_SIZE, Cut, address
 from project_service.kit.db.session import db, unique, writing
 from project_service.kit.http.errors import BadRequest, NotFound
+from project_service.kit.http.pagination import DEFAULT_SIZE, Cut, address
 
 API_ROOT = "api/0/"
 ERROR_ID = re.compile(r"[0-9]{1,30}")

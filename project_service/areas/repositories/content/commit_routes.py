@@ -14,8 +14,8 @@ from project_service.domain.projects import Project
 from project_service.domain.repositories.bundles import BRANCHES, TAGS
 from project_service.domain.repositories.reading import history
 from project_service.domain.repositories.reading.history import HistoryFilter
-from project_service.kit.db.pagination import Cut, ListedRows, uncounted_headers
 from project_service.kit.http.errors import NotFound
+from project_service.kit.http.pagination import Cut, ListedRows, uncounted_headers
 
 api = ApiBlueprint("commits", __name__, description="Commits of the repository of a project.")
 

@@ -17,9 +17,9 @@ from project_service.domain.repositories.reading.diffs import TreeDifference
 from project_service.domain.repositories.reading.history import HistoryFilter
 from project_service.domain.repositories.reading.objects import Commit
 from project_service.domain.repositories.reading.repository import CodeRepository
-from project_service.kit.db.pagination import ListedRows, read_page
 from project_service.kit.http import urls
 from project_service.kit.http.errors import NotFound
+from project_service.kit.http.pagination import ListedRows, read_page
 
 pages = PageBlueprint("compare_pages", __name__)
 

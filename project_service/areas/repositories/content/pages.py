@@ -27,9 +27,9 @@ from project_service.domain.repositories.reading.history import HistoryFilter
 from project_service.domain.repositories.reading.objects import Commit
 from project_service.domain.repositories.reading.processes import ReadingTooLarge
 from project_service.domain.repositories.reading.repository import BLOB, HEAD, CodeRepository
-from project_service.kit.db.pagination import ListedRows, Page, ShownPage, read_page
 from project_service.kit.http.errors import NotFound
 from project_service.kit.http.fields import whole_number
+from project_service.kit.http.pagination import ListedRows, Page, ShownPage, read_page
 
 pages = PageBlueprint("repository_pages", __name__)
 FILES = ("/-/tree", "/-/blob", "/-/blame")

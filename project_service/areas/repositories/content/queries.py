@@ -15,8 +15,8 @@ from project_service.domain.repositories.reading.history import HistoryFilter
 from project_service.domain.repositories.reading.objects import Commit, Entry
 from project_service.domain.repositories.reading.processes import ReadingFailed, ReadingTooLarge
 from project_service.domain.repositories.reading.repository import HEAD, CodeRepository
-from project_service.kit.db.pagination import Cut, Page, address, uncounted_headers
 from project_service.kit.http.errors import BadParameters, NotFound
+from project_service.kit.http.pagination import Cut, Page, address, uncounted_headers
 
 RANGE = re.compile(r"(?P<old>.+?)(?P<dots>\.{2,3})(?P<new>.+)")
 BAD_REVISION = re.compile(r"-.*|.*[\x00-\x20\x7f:?*\[\\].*", re.DOTALL)

@@ -22,8 +22,8 @@ from project_service.domain.projects import Project
 from project_service.domain.repositories.reading import history
 from project_service.domain.repositories.reading.history import Contributor
 from project_service.domain.repositories.reading.repository import BLOB, CodeRepository
-from project_service.kit.db.pagination import Cut, ListedRows
 from project_service.kit.http.errors import BadRequest, NotFound
+from project_service.kit.http.pagination import Cut, ListedRows
 
 api = ApiBlueprint("repositories", __name__, description="The content of the repository of a project.")
 

@@ -17,10 +17,10 @@ from project_service.areas.repositories.revision_paths import BASE_PATH
 from project_service.domain.access_levels import Role
 from project_service.domain.projects import Project
 from project_service.domain.repositories.bundles import BRANCHES, TAGS
-from project_service.kit.db.pagination import ShownPage, read_page
 from project_service.kit.http import urls
 from project_service.kit.http.errors import BadRequest, Forbidden
 from project_service.kit.http.forms import Form, confirmation
+from project_service.kit.http.pagination import ShownPage, read_page
 
 pages = PageBlueprint("ref_pages", __name__)
 navigation.add(navigation.NavigationEntry("Branches", "/-/branches", 3, Ability.READ_CODE), "code")

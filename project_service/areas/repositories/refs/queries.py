@@ -25,9 +25,9 @@ from project_service.domain.repositories.reading.refs import Ref
 from project_service.domain.repositories.reading.repository import HEAD, CodeRepository
 from project_service.domain.repositories.releases import Release
 from project_service.domain.repositories.wildcards import matches
-from project_service.kit.db.pagination import ListedRows
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import BadParameters, BadRequest, NotFound, Unavailable
+from project_service.kit.http.pagination import ListedRows
 
 DISTANCES_SECONDS = 1.0  # for all branches of a page
 

@@ -17,10 +17,10 @@ from project_service.areas.repositories.revision_paths import BASE_PATH
 from project_service.domain.access_levels import Role
 from project_service.domain.projects import Project
 from project_service.domain.repositories.releases import Release
-from project_service.kit.db.pagination import read_page
 from project_service.kit.http import urls
 from project_service.kit.http.errors import NotFound
 from project_service.kit.http.forms import confirmation
+from project_service.kit.http.pagination import read_page
 
 pages = PageBlueprint("release_pages", __name__)
 navigation.add(navigation.NavigationEntry("Releases", "/-/releases", 5, Ability.READ_CODE), "code")

@@ -15,9 +15,9 @@ from project_service.domain.repositories.bundles import TAGS
 from project_service.domain.repositories.reading import refs
 from project_service.domain.repositories.releases import Release, ReleaseLink
 from project_service.kit import clock
-from project_service.kit.db.pagination import SelectedRows
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import NotFound
+from project_service.kit.http.pagination import SelectedRows
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ from project_service.areas.repositories.code_reading import optional_code
 from project_service.areas.repositories.refs import changes as ref_changes
 from project_service.areas.repositories.releases import queries
 from project_service.areas.repositories.transport.push_rules import TAG_CREATED
-from project_service.domain.planning.issues import LONGEST_TEXT
 from project_service.domain.projects import Project
 from project_service.domain.repositories.bundles import TAGS
 from project_service.domain.repositories.protected_tags import levels_for
@@ -30,6 +29,7 @@ from project_service.domain.repositories.releases import (
     ReleaseLink,
     is_link_url,
 )
+from project_service.domain.tracker.issue_rules import LONGEST_TEXT
 from project_service.domain.tracker.milestones import Milestone
 from project_service.kit import clock
 from project_service.kit.db.locking import lock_row

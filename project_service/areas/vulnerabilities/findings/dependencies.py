@@ -14,9 +14,9 @@ from project_service.areas.vulnerabilities.models import Component, Finding, Pip
 from project_service.areas.vulnerabilities.report_types import CONTAINER_SCANNING, DEPENDENCY_SCANNING
 from project_service.domain.projects import Project
 from project_service.kit.db import large_texts
-from project_service.kit.db.pagination import ListedRows, Listing
 from project_service.kit.db.searching import contains
 from project_service.kit.db.session import db
+from project_service.kit.http.pagination import ListedRows, Listing
 
 BILL_FORMAT = "cyclonedx"
 PACKAGE_TYPES = DEPENDENCY_SCANNING, CONTAINER_SCANNING

@@ -22,9 +22,9 @@ from project_service.areas.vulnerabilities.locations import lines_of, where_of
 from project_service.areas.vulnerabilities.models import DISMISSAL_REASONS, ISSUE, Finding, Pipeline
 from project_service.areas.vulnerabilities.report_types import REPORT_TYPES
 from project_service.domain.projects import Project
-from project_service.kit.db.pagination import read_page
 from project_service.kit.http.errors import Forbidden, Invalid, NotFound, Unprocessable
 from project_service.kit.http.forms import Form
+from project_service.kit.http.pagination import read_page
 from project_service.kit.http.parameters import parameters
 from project_service.kit.http.schemas import load
 

@@ -23,9 +23,9 @@ from project_service.areas.vulnerabilities.models import (
     Pipeline,
 )
 from project_service.areas.vulnerabilities.report_types import REPORT_TYPES
-from project_service.domain.planning import issues as planning
-from project_service.domain.planning.issues import LONGEST_TEXT, LONGEST_TITLE
 from project_service.domain.projects import Project
+from project_service.domain.tracker import issue_rules
+from project_service.domain.tracker.issue_rules import LONGEST_TEXT, LONGEST_TITLE
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.users import User
@@ -167,7 +167,7 @@ def _merge_request(project: Project, iid: int | None) -> MergeRequest:
 def _create_issue(author: User, project: Project, finding: Finding | None, sent: dict[str, Any]) -> Issue:
     data: dict[str, Any] = sent if finding is None else _issue_data(finding)
     title = ISSUE_TITLE.format(data.get("name") or data.get("title") or "")
-    return planning.create_issue(
+    return issue_rules.create_issue(
         author, project, title=title[:LONGEST_TITLE], description=_description(data)[:LONGEST_TEXT], confidential=True
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from project_service.domain.planning.issues import LONGEST_TEXT
+from project_service.domain.tracker.issue_rules import LONGEST_TEXT
 from project_service.transfers.archive import layout
 from project_service.transfers.importing.mapping.archived_rows import (
     map_board,

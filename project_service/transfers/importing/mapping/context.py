@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from project_service.domain.events.models import Kind, Restriction
-from project_service.domain.planning.issues import LONGEST_TEXT
+from project_service.domain.tracker.issue_rules import LONGEST_TEXT
 from project_service.kit import clock
 from project_service.kit.db.base import Base
 from project_service.kit.db.bulk import new_ids

@@ -13,7 +13,7 @@ from project_service.access import visible_notes as planned_notes
 from project_service.areas.alerts import queries
 from project_service.areas.alerts.alerts import pages
 from project_service.areas.alerts.models import OPSGENIE, TARGET, Alert, AlertIntegration, AlertTodo, Severity, Status
-from project_service.domain.planning import issues as planning
+from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.notes import Note
 from project_service.domain.users import BLOCKED, User
@@ -286,11 +286,11 @@ def test_a_query_links_to_its_generator_if_that_is_an_http_url(generator, develo
 
 
 def test_a_row_shows_the_main_fields_of_an_alert(developer, make_alert, people, project):
-    issue = planning.create_issue(people[MAX], project, title="Repair", issue_type="incident")
+    issue = issue_rules.create_issue(people[MAX], project, title="Repair", issue_type="incident")
     db.session.commit()
     make_alert(1, severity=Severity.MEDIUM, events=7, assignee_id=people[MAX].id, issue_id=issue.id)
     make_alert(2, started_at=clock.now() - dt.timedelta(hours=13))
-    planning.close_issue(people[MAX], issue)
+    issue_rules.close_issue(people[MAX], issue)
     db.session.commit()
 
     page = developer.get(f"{LIST}?tab=all").text
@@ -565,7 +565,7 @@ def test_a_comment_is_shown_below_the_alert(developer, make_alert):
 
 
 def test_comments_have_the_length_limit_of_issue_comments(developer, make_alert, monkeypatch):
-    monkeypatch.setattr(planning, "LONGEST_TEXT", 10)
+    monkeypatch.setattr(issue_rules, "LONGEST_TEXT", 10)
     make_alert(1)
 
     responses = [developer.send(f"{ONE}/notes", note="x" * length) for length in (11, 10)]

@@ -9,8 +9,8 @@ import pytest
 
 from project_service.areas.alerts.alerts import service
 from project_service.areas.alerts.models import OPSGENIE, TARGET, Alert, AlertIntegration, AlertTodo, Status
-from project_service.domain.planning import issues as planning
 from project_service.domain.projects import DISABLED
+from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.notes import Note
 from project_service.kit import clock
@@ -75,7 +75,7 @@ def test_an_incident_is_created_once_and_closing_it_resolves_the_alert(visit, al
     developer = visit(DEV)
     first, second = developer.send(f"{ONE}/incident"), developer.send(f"{ONE}/incident")
     issue = db.session.query(Issue).one()
-    planning.close_issue(people[DEV], issue)
+    issue_rules.close_issue(people[DEV], issue)
     db.session.commit()
 
     assert (first.status_code, second.status_code, "An issue already exists" in second.text) == (302, 422, True)

@@ -11,8 +11,8 @@ from sqlalchemy import select
 from project_service.areas.alerts import queries
 from project_service.areas.alerts.alerts import service
 from project_service.areas.alerts.models import Alert, Status
-from project_service.domain.planning import issues as planning
 from project_service.domain.projects import DISABLED, Project
+from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.issues import ISSUE, Issue
 from project_service.domain.users import User
@@ -226,7 +226,8 @@ def test_a_closed_incident_resolves_only_its_alert(post, project, people):
     post(PLAIN, {"title": "Other"})
 
     with unit_of_work():
-        planning.close_issue(db.session.get_one(User, people[MAX].id), db.session.query(Issue).filter_by(iid=1).one())
+        issue = db.session.query(Issue).filter_by(iid=1).one()
+        issue_rules.close_issue(db.session.get_one(User, people[MAX].id), issue)
 
     first, second = alerts()
     assert (first.status, first.ended_at is None, second.status) == (Status.RESOLVED, False, Status.TRIGGERED)

@@ -18,7 +18,7 @@ from project_service.areas.error_tracking.errors.models import (
     TrackedErrorEvent,
 )
 from project_service.areas.error_tracking.settings.models import ClientKey, ErrorTrackingSetting
-from project_service.domain.planning import issues as planning
+from project_service.domain.tracker import issue_rules
 from project_service.kit import clock, mail
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.mail import Mail
@@ -160,7 +160,7 @@ def test_errors_past_the_retention_are_removed_unless_they_have_an_issue(app, pr
         for title, moment in (("kept", clock.now()), ("linked", old), ("gone", old))
     )
     with unit_of_work():
-        issue = planning.create_issue(people[DEV], project, title="known")
+        issue = issue_rules.create_issue(people[DEV], project, title="known")
         db.session.execute(update(TrackedError).where(TrackedError.id == linked.id).values(issue_id=issue.id))
         db.session.execute(update(TrackedErrorEvent).values(received_at=old))
         epoch = int(clock.now().timestamp())

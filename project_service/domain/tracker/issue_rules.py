@@ -9,12 +9,12 @@ from sqlalchemy import delete
 
 from project_service.domain.events import recording
 from project_service.domain.events.models import Action
-from project_service.domain.planning.signals import issue_closed
 from project_service.domain.projects import Project
 from project_service.domain.tracker import issues, labels
 from project_service.domain.tracker.counters import next_iid
 from project_service.domain.tracker.issues import CLOSED, OPENED, Issue
 from project_service.domain.tracker.notes import Note
+from project_service.domain.tracker.signals import issue_closed
 from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.locking import delete_locked, lock_row

@@ -8,9 +8,9 @@ from sqlalchemy import select
 
 from project_service.domain.events import recording
 from project_service.domain.events.models import Action, Kind
-from project_service.domain.planning.issues import LONGEST_TEXT
 from project_service.domain.projects import Project
 from project_service.domain.tracker.counters import next_iid
+from project_service.domain.tracker.issue_rules import LONGEST_TEXT
 from project_service.domain.tracker.milestones import ACTIVE, CLOSED, Milestone
 from project_service.domain.users import User
 from project_service.kit.db.locking import delete_locked, lock_row

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import literal, select, union_all
 
-from project_service.kit.db import pagination
-from project_service.kit.db.pagination import Page
+from project_service.kit.http import pagination
+from project_service.kit.http.pagination import Page
 
 LARGEST = 2**63 - 1
 

@@ -1,4 +1,4 @@
-"""Signals of planning, sent inside the transaction; the factory connects the receivers."""
+"""Signals of the issue tracker, sent inside the transaction; the factory connects the receivers."""
 
 from __future__ import annotations
 

@@ -66,10 +66,8 @@ from project_service.areas.namespaces import routes as namespaces
 from project_service.areas.projects import pages as projects_pages
 from project_service.areas.projects import routes as projects
 from project_service.areas.projects import settings_pages as projects_settings
-from project_service.areas.protected_branches import pages as protected_branches_pages
-from project_service.areas.protected_branches import routes as protected_branches
-from project_service.areas.protected_tags import pages as protected_tags_pages
-from project_service.areas.protected_tags import routes as protected_tags
+from project_service.areas.protected_refs import pages as protected_ref_pages
+from project_service.areas.protected_refs import routes as protected_refs
 from project_service.areas.repositories.content import commit_routes, compare_pages, file_pages, file_routes
 from project_service.areas.repositories.content import pages as repositories_pages
 from project_service.areas.repositories.content import routes as content_routes
@@ -133,8 +131,8 @@ APIS = (
     variables.api,
     effective_variables.api,
     inherited_variables.api,
-    protected_branches.api,
-    protected_tags.api,
+    protected_refs.branches,
+    protected_refs.tags,
     content_routes.api,
     commit_routes.api,
     file_routes.api,
@@ -170,8 +168,7 @@ PAGES = (
     effective_variable_pages.pages,
     error_tracking_pages.pages,
     error_pages.pages,
-    protected_branches_pages.pages,
-    protected_tags_pages.pages,
+    protected_ref_pages.pages,
     repositories_pages.pages,
     file_pages.pages,
     ref_pages.pages,

@@ -13,8 +13,7 @@ from project_service.areas.variables.models import FILE, Variable
 from project_service.domain.memberships import Membership
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
-from project_service.domain.repositories.protected_tags import ProtectedTag
-from project_service.domain.repositories.protection import ProtectedBranch
+from project_service.domain.repositories.protected_refs import ProtectedBranch, ProtectedTag
 from project_service.domain.tokens import PersonalAccessToken
 from project_service.kit import clock
 from project_service.kit.db.session import db

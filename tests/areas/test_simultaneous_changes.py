@@ -23,7 +23,7 @@ from project_service.domain.events.models import Event
 from project_service.domain.memberships import Membership, Share
 from project_service.domain.namespaces import Group, namespace_of
 from project_service.domain.projects import Project
-from project_service.domain.repositories.protected_tags import ProtectedTag
+from project_service.domain.repositories.protected_refs import ProtectedTag
 from project_service.domain.tokens import PersonalAccessToken
 from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.issues import Issue

@@ -16,8 +16,7 @@ from project_service.areas.variables.models import GroupVariable, InstanceVariab
 from project_service.areas.vulnerabilities.models import Finding, Pipeline
 from project_service.domain.memberships import Membership
 from project_service.domain.projects import Project
-from project_service.domain.repositories.protected_tags import ProtectedTag
-from project_service.domain.repositories.protection import ProtectedBranch
+from project_service.domain.repositories.protected_refs import ProtectedBranch, ProtectedTag
 from project_service.domain.resource_bots import ResourceBot
 from project_service.domain.tokens import PersonalAccessToken
 from project_service.domain.tracker.environments import Environment

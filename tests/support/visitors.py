@@ -23,8 +23,7 @@ from project_service.domain.access_levels import Role
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
 from project_service.domain.repositories.models import Repository
-from project_service.domain.repositories.protected_tags import ProtectedTag
-from project_service.domain.repositories.protection import ProtectedBranch
+from project_service.domain.repositories.protected_refs import ProtectedBranch, ProtectedTag
 from project_service.domain.tokens import SESSION_LENGTH, BrowserSession, digest_of
 from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.environments import Environment

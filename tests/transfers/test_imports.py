@@ -34,7 +34,7 @@ from project_service.domain.memberships import Membership
 from project_service.domain.projects import Project
 from project_service.domain.repositories import git as git_commands
 from project_service.domain.repositories import models
-from project_service.domain.repositories.protection import ProtectedBranch
+from project_service.domain.repositories.protected_refs import ProtectedBranch
 from project_service.domain.tracker.issues import Issue
 from project_service.kit import clock, jobs
 from project_service.kit.db.base import Base

@@ -14,7 +14,7 @@ from project_service.domain.repositories import bundle_cache, bundles, git, pack
 from project_service.domain.repositories.eviction import incoming_folder
 from project_service.domain.repositories.models import CODE, Repository, RepositoryRef, repository_of
 from project_service.domain.repositories.packs import StoredPack
-from project_service.domain.repositories.protection import protect_default_branch
+from project_service.domain.repositories.protected_refs import protect_default_branch
 from project_service.domain.repositories.views import decode_name
 from project_service.kit.db.locking import lock_row
 from project_service.kit.db.session import db, reading, unit_of_work

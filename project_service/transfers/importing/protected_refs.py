@@ -8,12 +8,10 @@ from typing import Any
 
 from sqlalchemy import select
 
-from project_service.areas.protected_tags.service import TAKEN
+from project_service.areas.protected_refs.service import TAKEN
 from project_service.domain.access_levels import Role
 from project_service.domain.projects import Project
-from project_service.domain.repositories.protected_names import problem_of
-from project_service.domain.repositories.protected_tags import ProtectedTag
-from project_service.domain.repositories.protection import ProtectedBranch
+from project_service.domain.repositories.protected_refs import ProtectedBranch, ProtectedTag, problem_of
 from project_service.kit import bigint_json, clock
 from project_service.kit.db.base import Base
 from project_service.kit.db.session import db, insert

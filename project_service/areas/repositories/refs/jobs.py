@@ -13,7 +13,7 @@ from project_service.areas.repositories.transport.push_rules import PushRefused
 from project_service.areas.repositories.transport.pushing import RequestedPush
 from project_service.domain.projects import Project
 from project_service.domain.repositories.bundles import BRANCHES
-from project_service.domain.repositories.protection import protected_branches_of, protections_of
+from project_service.domain.repositories.protected_refs import protected_branches_of, protections_of
 from project_service.domain.repositories.reading import refs
 from project_service.domain.repositories.reading.repository import HEAD, CodeRepository
 from project_service.domain.repositories.refs import ZERO, RefChange

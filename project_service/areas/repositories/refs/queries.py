@@ -16,8 +16,12 @@ from project_service.areas.repositories.releases import queries as release_queri
 from project_service.domain.access_levels import Role
 from project_service.domain.projects import Project
 from project_service.domain.repositories.bundles import BRANCHES, REF, TAGS
-from project_service.domain.repositories.protected_tags import ProtectedTag
-from project_service.domain.repositories.protection import may_push, protected_branches_of, protections_of
+from project_service.domain.repositories.protected_refs import (
+    ProtectedTag,
+    may_push,
+    protected_branches_of,
+    protections_of,
+)
 from project_service.domain.repositories.reading import history, refs
 from project_service.domain.repositories.reading.objects import Person
 from project_service.domain.repositories.reading.processes import ReadingFailed

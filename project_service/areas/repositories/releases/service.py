@@ -18,7 +18,7 @@ from project_service.areas.repositories.releases import queries
 from project_service.areas.repositories.transport.push_rules import TAG_CREATED
 from project_service.domain.projects import Project
 from project_service.domain.repositories.bundles import TAGS
-from project_service.domain.repositories.protected_tags import levels_for
+from project_service.domain.repositories.protected_refs import levels_for
 from project_service.domain.repositories.reading import refs
 from project_service.domain.repositories.refs import is_valid_name
 from project_service.domain.repositories.releases import (

@@ -11,13 +11,13 @@ from project_service.access.abilities import may_create_tag, role_of
 from project_service.access.identity import Caller
 from project_service.domain.access_levels import Role
 from project_service.domain.projects import Project
-from project_service.domain.repositories.protected_tags import levels_for
-from project_service.domain.repositories.protection import (
+from project_service.domain.repositories.protected_refs import (
     DEVELOPERS_PUSH,
     FULL_AFTER_FIRST_PUSH,
     NO_PROTECTION,
     ProtectedBranch,
     default_protection,
+    levels_for,
     may_push,
     protected_branches_of,
     protections_of,

@@ -16,7 +16,7 @@ from project_service.domain.repositories import packs, refs
 from project_service.domain.repositories.bundles import BRANCHES, REF
 from project_service.domain.repositories.models import repository_of
 from project_service.domain.repositories.packs import StoredPack
-from project_service.domain.repositories.protection import protect_default_branch
+from project_service.domain.repositories.protected_refs import protect_default_branch
 from project_service.domain.repositories.refs import ZERO, RefChange
 from project_service.domain.repositories.releases import delete_releases
 from project_service.domain.repositories.views import head_of

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from project_service.areas.repositories.content import compare_pages
-from project_service.domain.repositories.protection import ProtectedBranch
+from project_service.domain.repositories.protected_refs import ProtectedBranch
 from tests.support.sample_data import DEV, GUS, MAX, NOBODY, RITA, ROLES, SAM
 from tests.support.visitors import store
 

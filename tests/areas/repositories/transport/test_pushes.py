@@ -10,7 +10,7 @@ from sqlalchemy import select
 from project_service.areas.repositories.transport import git_access, receiving
 from project_service.domain.repositories import models, refs
 from project_service.domain.repositories.models import RepositoryPack, RepositoryRef
-from project_service.domain.repositories.protection import ProtectedBranch
+from project_service.domain.repositories.protected_refs import ProtectedBranch
 from project_service.domain.tokens import PersonalAccessToken
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.storage import storage

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from project_service.domain.audit.models import AuditEvent
-from project_service.domain.repositories.protection import ProtectedBranch
+from project_service.domain.repositories.protected_refs import ProtectedBranch
 from project_service.kit.db.session import db
 from tests.support import sample_data
 from tests.support.git_repositories import keep_repository

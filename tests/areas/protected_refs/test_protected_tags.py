@@ -14,8 +14,8 @@ from project_service.access.abilities import may_create_tag
 from project_service.access.identity import ANONYMOUS as NO_CALLER
 from project_service.access.identity import Caller
 from project_service.domain.access_levels import Role
-from project_service.domain.repositories import contents, models, protected_tags
-from project_service.domain.repositories.protected_tags import ProtectedTag
+from project_service.domain.repositories import contents, models, protected_refs
+from project_service.domain.repositories.protected_refs import ProtectedTag
 from project_service.domain.users import BLOCKED
 from project_service.kit import clock
 from project_service.kit.db.session import db
@@ -585,7 +585,7 @@ def test_a_tag_has_the_levels_of_every_matching_protection(project, protect):
     for protected, level in (("v*", 30), ("v1.*", 40), ("v1.0", 0), ("release", 40)):
         protect(protected, create_access_level=level)
 
-    assert {name: protected_tags.levels_for(project, name) for name in LEVELS} == LEVELS
+    assert {name: protected_refs.levels_for(project, name) for name in LEVELS} == LEVELS
 
 
 @pytest.mark.parametrize(("person", "allowed"), [(MAX, True), (DEV, False), (ADA, True)])
@@ -593,7 +593,7 @@ def test_any_matching_protection_can_allow_a_tag(person, allowed, project, prote
     protect("release/*", create_access_level=40)
     protect("release/0*", create_access_level=0)
 
-    levels = protected_tags.levels_for(project, "release/0.1")
+    levels = protected_refs.levels_for(project, "release/0.1")
 
     assert may_create_tag(caller_of(people, person), project, levels) == allowed
 

@@ -1,14 +1,39 @@
-"""Schemas of protected branches (repositories reference, section 4.6)."""
+"""Schemas of protected tags and branches (repositories reference, section 4.6; protected tags reference, 1 and 5)."""
 
 from __future__ import annotations
 
 from project_service.domain.access_levels import Role
-from project_service.domain.repositories.protected_names import LEVELS
+from project_service.domain.repositories.protected_refs import LEVEL_TEXTS
 from project_service.kit.http import fields
 from project_service.kit.http.schemas import Inside, Schema
 
-CHOICES = tuple(int(level) for level in LEVELS)
+CHOICES = tuple(int(level) for level in LEVEL_TEXTS)
 UNPROTECT = int(Role.MAINTAINER)
+
+
+def _description(level: int) -> str:
+    return LEVEL_TEXTS.get(Role(level), Role(level).title)
+
+
+class TagLevelSchema(Schema):
+    """A level that may create matching tags."""
+
+    access_level = fields.Computed(int, type="integer")
+    access_level_description = fields.Computed(_description)
+
+
+class ProtectedTagSchema(Schema):
+    """A protected tag."""
+
+    name = fields.String()
+    create_access_levels = fields.Array(Inside(TagLevelSchema))
+
+
+class ProtectedTagCreateSchema(Schema):
+    """A tag name or wildcard to protect."""
+
+    name = fields.String(required=True)
+    create_access_level = fields.Integer(default=int(Role.MAINTAINER), choices=CHOICES)
 
 
 class BranchLevelSchema(Schema):
@@ -16,7 +41,7 @@ class BranchLevelSchema(Schema):
 
     id = fields.Integer()
     access_level = fields.Integer()
-    access_level_description = fields.Computed(lambda row: LEVELS.get(row.access_level, Role(row.access_level).title))
+    access_level_description = fields.Computed(lambda row: _description(row.access_level))
 
 
 class ProtectedBranchSchema(Schema):

@@ -1,1 +1,0 @@
-"""Protected branches: who may push to which branches of a repository."""

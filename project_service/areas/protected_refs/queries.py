@@ -1,0 +1,49 @@
+"""Queries of protected tags and branches."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from sqlalchemy import Select, select
+
+from project_service.domain.projects import Project
+from project_service.domain.repositories.protected_refs import ProtectedBranch, ProtectedTag
+from project_service.kit.db import searching
+from project_service.kit.db.session import db
+from project_service.kit.http.errors import RecordNotFound
+
+Ref = TypeVar("Ref", bound=ProtectedBranch | ProtectedTag)
+
+
+def protected_tags_of(project: Project) -> Select[ProtectedTag]:
+    """The protected tags of a project, oldest first."""
+    return select(ProtectedTag).where(ProtectedTag.project_id == project.id).order_by(ProtectedTag.id)
+
+
+def protected_branches_by_name(project: Project, search: str | None = None) -> Select[ProtectedBranch]:
+    """The protected branches and wildcards of a project, by name; ``search`` is a part of the name."""
+    statement = select(ProtectedBranch).where(ProtectedBranch.project_id == project.id).order_by(ProtectedBranch.name)
+    if search := (search or "").strip():
+        statement = statement.where(searching.contains(search, ProtectedBranch.name))
+    return statement
+
+
+def protected_ref_named(model: type[Ref], project: Project, name: str) -> Ref | None:
+    """The protected tag or branch with exactly this stored name, if there is one: ``v1.0`` does not find ``v*``."""
+    return db.session.scalar(select(model).where(model.project_id == project.id, model.name == name))
+
+
+def find_protected_ref(model: type[Ref], project: Project, name: str) -> Ref:
+    """The protected tag or branch with exactly this stored name."""
+    ref = protected_ref_named(model, project, name)
+    if ref is None:
+        raise RecordNotFound
+    return ref
+
+
+def find_protected_ref_by_id(model: type[Ref], project: Project, ref_id: int) -> Ref:
+    """A protected tag or branch of a project by its number, as the pages address it."""
+    ref = db.session.scalar(select(model).where(model.project_id == project.id, model.id == ref_id))
+    if ref is None:
+        raise RecordNotFound
+    return ref

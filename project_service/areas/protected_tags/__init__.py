@@ -1,1 +1,0 @@
-"""Protected tags: who may create which tags of a repository."""

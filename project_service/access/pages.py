@@ -226,7 +226,7 @@ def error_page(error: ServiceError) -> FlaskResponse:
             g.caller = identity.by_session()
     if error.status in (401, 404) and request.method == "GET" and _is_page() and identity.caller().user_id is None:
         return make_response(redirect(url_for(SIGN_IN, next=request.full_path.rstrip("?"))))
-    title, advice = ERROR_TEXTS.get(error.status, ERROR_TEXTS[500 if error.status >= 500 else 400])
+    title, advice = error.page_text or ERROR_TEXTS.get(error.status, ERROR_TEXTS[500 if error.status >= 500 else 400])
     html = render_template(
         "errors/show.html", status=error.status, title=title, advice=advice, request_id=logs.request_id()
     )

@@ -4,28 +4,36 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from flask import Response
+from flask import Response, request
 
 from project_service.access.identity import caller
 from project_service.domain.projects import Project
 from project_service.domain.repositories.reading import processes
+from project_service.domain.repositories.reading.budget import ReadingFailed, ReadingTooLarge
 from project_service.domain.repositories.reading.objects import Commit
-from project_service.domain.repositories.reading.processes import ReadingFailed, ReadingTooLarge
 from project_service.domain.repositories.reading.repository import HEAD, CodeRepository, code_of
 from project_service.kit.http.errors import NotFound, ServiceError
 
+OK = 200
+ADVICE = (
+    "Reading this repository takes more time or memory than one request may use. "
+    "Ask for a smaller part of it, or clone it and read it on your machine."
+)
+TOO_SLOW = f"503 {ADVICE}"
+
 
 class TooSlow(ServiceError):
-    """A reading of a repository reached its deadline, or its result is larger than allowed."""
+    """A reading of a repository reached a limit of the request (``reading.budget``) or of its process."""
 
     status = 503
+    page_text = ("Too large to show", ADVICE)
 
     def __init__(self) -> None:
-        super().__init__("503 The repository is too large to answer this in time", headers={"Retry-After": "60"})
+        super().__init__(TOO_SLOW, headers={"Retry-After": "60"})
 
 
 @contextmanager
@@ -68,18 +76,22 @@ def streamed(project: Project, respond: Callable[[CodeRepository], tuple[Iterabl
     ``respond`` returns the pieces of the body and the response that they belong to. The first piece is read before the
     response begins, so that an error has a status.
     """
-    stack = contextlib.ExitStack()
-    try:
+    with contextlib.ExitStack() as stack:
         code = stack.enter_context(reading_code(project))
         pieces, response = respond(code)
-        pieces = iter(pieces)
-        first = next(pieces, b"")
-    except BaseException:
-        stack.close()
-        raise
-    response.response = itertools.chain((first,), pieces)
-    response.call_on_close(stack.close)
+        response.response = pieces
+        if response.status_code == OK and request.method != "HEAD":
+            # errors of the first piece are an answer of their own, not the end of one that has begun
+            following = stack.enter_context(contextlib.closing(_generated(pieces)))
+            response.response = itertools.chain([next(following, b"")], following)
+        code.close()
+        opened = stack.pop_all()
+    response.call_on_close(opened.close)
     return response
+
+
+def _generated(pieces: Iterable[bytes]) -> Generator[bytes]:
+    yield from pieces
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable
 from contextlib import suppress
 
 from project_service.domain.projects import Project
 from project_service.domain.repositories.bundles import BRANCHES, TAGS
-from project_service.domain.repositories.reading.objects import Entry
-from project_service.domain.repositories.reading.processes import ReadingFailed
+from project_service.domain.repositories.reading import trees
+from project_service.domain.repositories.reading.budget import ReadingFailed
+from project_service.domain.repositories.reading.objects import Entry, text_of
 from project_service.domain.repositories.reading.repository import BLOB, HEAD, CodeRepository, code_of
 
 TEMPLATES = ".gitlab/issue_templates"
@@ -56,7 +56,8 @@ def _names(project: Project, prefix: str) -> list[str]:
     with code_of(project) as code:
         if code is None:
             return []
-        return sorted(name.removeprefix(prefix) for name in code.git.references if name.startswith(prefix))
+        raw = prefix.encode()
+        return sorted(text_of(name.removeprefix(raw)) for name in code.refs.names(raw))
 
 
 def _templates(code: CodeRepository | None) -> dict[str, Entry]:
@@ -65,10 +66,10 @@ def _templates(code: CodeRepository | None) -> dict[str, Entry]:
         return {}
     try:
         commit = code.resolve(HEAD)
-        folder = None if commit is None else code.entry(commit, TEMPLATES)
-        files = [] if folder is None else list(itertools.islice(code.tree(folder.id), MAX_FILES))
+        folder = None if commit is None else trees.folder(code, commit, TEMPLATES)
+        files = [] if folder is None else folder[:MAX_FILES]
+        found = [file for file in files if file.type == BLOB and file.name.endswith(".md")]
+        first = sorted(found, key=lambda file: file.name)[:MAX_TEMPLATES]
+        return {file.name.removesuffix(".md"): file for file in first if code.size_of(file.id) <= MAX_TEMPLATE_BYTES}
     except ReadingFailed:
         return {}
-    found = [file for file in files if file.type == BLOB and file.name.endswith(".md")]
-    first = sorted(found, key=lambda file: file.name)[:MAX_TEMPLATES]
-    return {file.name.removesuffix(".md"): file for file in first if code.size_of(file.id) <= MAX_TEMPLATE_BYTES}

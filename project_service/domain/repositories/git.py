@@ -187,15 +187,15 @@ def _lifeline() -> Iterator[int]:
         os.close(writing)
 
 
-def size_on_disk(path: Path | None) -> int:
-    """The bytes of a bundle, or of the packs of a repository and of the one that it borrows objects from."""
+def size_on_disk(path: Path | None, suffix: str = "pack") -> int:
+    """The bytes of a bundle, or of the packs (or ``idx``) of a repository and of the one it borrows from."""
     if path is None or path.is_file():
         return path.stat().st_size if path else 0
     borrowed = path / "objects/info/alternates"
     folders = [path / "objects"]
     if borrowed.exists():
         folders += [Path(os.fsdecode(line)) for line in borrowed.read_bytes().splitlines()]
-    return sum(pack.stat().st_size for folder in folders for pack in folder.glob("pack/*.pack"))
+    return sum(pack.stat().st_size for folder in folders for pack in folder.glob(f"pack/*.{suffix}"))
 
 
 @functools.cache

@@ -12,9 +12,10 @@ DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT)
 
 
 class ServiceError(Exception):
-    """An error that is reported to the client."""
+    """An error that is reported to the client; ``page_text`` is the title and advice of its page if it has its own."""
 
     status = 500
+    page_text: tuple[str, str] | None = None
 
     def __init__(self, message: Any = "500 Internal Server Error", headers: dict[str, str] | None = None) -> None:
         super().__init__(message)

@@ -5,7 +5,7 @@ There is one ``paged``; a view hands over an ordered statement and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import quote
@@ -93,7 +93,7 @@ class Cut:
 class ListedRows:
     """A list that is in memory."""
 
-    items: list[Any]
+    items: Sequence[Any]
 
     @property
     def total(self) -> int:
@@ -102,7 +102,7 @@ class ListedRows:
 
     def rows(self, offset: int, limit: int) -> list[Any]:
         """Return some of the rows."""
-        return self.items[offset : offset + limit]
+        return list(self.items[offset : offset + limit])
 
 
 class Listing(Protocol):

@@ -15,7 +15,7 @@ from project_service.areas.repositories.revision_paths import BASE_PATH, find_re
 from project_service.domain.projects import Project
 from project_service.domain.repositories.reading import blame, history
 from project_service.domain.repositories.reading.blame import BlameGroup
-from project_service.domain.repositories.reading.processes import ReadingFailed
+from project_service.domain.repositories.reading.budget import ReadingFailed
 from project_service.domain.repositories.reading.repository import BLOB, TREE
 from project_service.kit.http.errors import NotFound
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 from collections.abc import Iterable
 from typing import Any
@@ -11,13 +12,13 @@ from flask import Response
 
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint, json_response
-from project_service.areas.repositories.code_reading import download_slots, find_commit, reading_code, streamed
+from project_service.areas.repositories.code_reading import find_commit, reading_code, streamed
 from project_service.areas.repositories.content import parameter_schemas, routes, schemas
 from project_service.domain.projects import Project
 from project_service.domain.repositories.reading import blame, history
 from project_service.domain.repositories.reading.blame import BlameGroup
+from project_service.domain.repositories.reading.budget import ReadingFailed, ReadingTooLarge
 from project_service.domain.repositories.reading.objects import Commit, Entry, is_addressable
-from project_service.domain.repositories.reading.processes import ReadingFailed
 from project_service.domain.repositories.reading.repository import BLOB, HEAD, CodeRepository
 from project_service.kit.http import urls
 from project_service.kit.http.errors import BadParameters, NotFound
@@ -56,7 +57,7 @@ def download_file(project: Project, fields: dict[str, Any], file_path: str) -> R
     def respond(code: CodeRepository) -> tuple[Iterable[bytes], Response]:
         commit, entry = find_file(code, ref, file_path)
         pieces, response = routes.raw_blob(code, entry.id, entry.name)
-        response.headers.update(as_headers(describe(code, commit, entry, ref, None)))
+        response.headers.update(as_headers(describe_unread(code, commit, entry, ref)))
         return pieces, response
 
     return streamed(project, respond)
@@ -74,7 +75,7 @@ def blame_file(project: Project, fields: dict[str, Any], file_path: str) -> Resp
         raise BadParameters("range[start] must be less than or equal to range[end]")
     with reading_code(project, "File") as code:
         commit, entry = find_file(code, fields["ref"], file_path)
-        about = describe(code, commit, entry, fields["ref"], None)
+        about = describe_unread(code, commit, entry, fields["ref"])
         found = _blame(code, commit, entry, file_path, lines)
     return json_response(schemas.BlameSchema.dump_value(found), 200, as_headers(about))
 
@@ -87,6 +88,8 @@ def _blame(
         raise NotFound("File")
     try:
         return blame.blame(code, commit, path, limits)
+    except ReadingTooLarge:
+        raise
     except ReadingFailed:
         if limits:  # the file is shorter
             return []
@@ -104,22 +107,37 @@ def find_file(code: CodeRepository, ref: str, path: str) -> tuple[Commit, Entry]
     return commit, entry
 
 
-def describe(code: CodeRepository, commit: Commit, entry: Entry, ref: str, content: bytes | None) -> dict[str, Any]:
-    """What is known of a file, without its content, which is read for its digest if it is not given."""
-    digest = hashlib.sha256(content or b"")
-    if content is None:
-        for chunk in code.chunks(entry.id, routes.RAW_SECONDS, download_slots()):
-            digest.update(chunk)
+def describe(code: CodeRepository, commit: Commit, entry: Entry, ref: str, content: bytes) -> dict[str, Any]:
+    """What is known of a file, without its content."""
+    return _facts(code, commit, entry, ref) | {
+        "content_sha256": hashlib.sha256(content).hexdigest(),
+        "last_commit_id": history.last_commit(code, commit, entry.shown_path).id,
+    }
+
+
+def describe_unread(code: CodeRepository, commit: Commit, entry: Entry, ref: str) -> dict[str, Any]:
+    """The same of a file whose content is not needed.
+
+    The digest of a large file is left out, and the last commit if that takes long to find.
+    """
+    found = _facts(code, commit, entry, ref)
+    content = code.content(entry.id, routes.MAX_JSON_BYTES)
+    if content is not None:
+        found["content_sha256"] = hashlib.sha256(content).hexdigest()
+    with contextlib.suppress(ReadingTooLarge):
+        found["last_commit_id"] = history.last_commit(code, commit, entry.shown_path).id
+    return found
+
+
+def _facts(code: CodeRepository, commit: Commit, entry: Entry, ref: str) -> dict[str, Any]:
     return {
         "file_name": entry.name,
         "file_path": entry.shown_path,
         "size": code.size_of(entry.id),
         "encoding": "base64",
-        "content_sha256": digest.hexdigest(),
         "ref": ref,
         "blob_id": entry.id,
         "commit_id": commit.id,
-        "last_commit_id": history.last_commit(code, commit, entry.shown_path).id,
         "execute_filemode": entry.executable,
     }
 

@@ -15,9 +15,9 @@ from project_service.domain.projects import Project
 from project_service.domain.repositories.bundles import BRANCHES, TAGS
 from project_service.domain.repositories.git import BadBundle
 from project_service.domain.repositories.models import repository_of
-from project_service.domain.repositories.reading import history, refs, trees
+from project_service.domain.repositories.reading import history, trees
+from project_service.domain.repositories.reading.budget import ReadingFailed, ReadingTooLarge
 from project_service.domain.repositories.reading.history import HistoryFilter
-from project_service.domain.repositories.reading.processes import ReadingFailed, ReadingTooLarge
 from project_service.domain.repositories.reading.repository import HEAD, CodeRepository, code_of
 from project_service.domain.repositories.views import head_of
 from project_service.kit.http import urls
@@ -56,7 +56,7 @@ def clone_facts(project: Project) -> dict[str, Any]:
 
 
 def _content(project: Project, code: CodeRepository, place: RevisionPath) -> dict[str, Any]:
-    entries = trees.folder(code, place.commit, "") or []
+    entries = trees.folder(code, place.commit, "") or trees.Folder([], b"")
     wanted = HistoryFilter(revisions=[place.commit.id])
     return {
         "place": place,
@@ -65,8 +65,8 @@ def _content(project: Project, code: CodeRepository, place: RevisionPath) -> dic
         # counted up to a limit, since a long history takes long to walk
         "commit_count": len(history.commit_ids(code, wanted, 0, MAX_COUNTED_COMMITS + 1)),
         "max_commits": MAX_COUNTED_COMMITS,
-        "branch_count": refs.count(code, BRANCHES),
-        "tag_count": refs.count(code, TAGS),
+        "branch_count": code.refs.count(BRANCHES.encode()),
+        "tag_count": code.refs.count(TAGS.encode()),
         "readme": find_readme(project, code, place, entries),
     }
 

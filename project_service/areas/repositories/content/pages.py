@@ -23,9 +23,9 @@ from project_service.areas.repositories.revision_paths import BASE_PATH, find_re
 from project_service.domain.projects import Project
 from project_service.domain.repositories.bundles import BRANCHES, TAGS
 from project_service.domain.repositories.reading import diffs, history, patches, trees
-from project_service.domain.repositories.reading.history import HistoryFilter
+from project_service.domain.repositories.reading.budget import ReadingTooLarge
+from project_service.domain.repositories.reading.history import MAX_SEARCH_LENGTH, HistoryFilter
 from project_service.domain.repositories.reading.objects import Commit
-from project_service.domain.repositories.reading.processes import ReadingTooLarge
 from project_service.domain.repositories.reading.repository import BLOB, HEAD, CodeRepository
 from project_service.kit.http.errors import NotFound
 from project_service.kit.http.fields import whole_number
@@ -123,14 +123,12 @@ def list_commits_of(project: Project, place: str) -> str:
 def _show_commits(project: Project, text: str | None) -> str:
     number = min(whole_number(request.args.get("page") or "") or 1, MAX_PAGE)
     page = Page(number, COMMITS_PER_PAGE, COMMITS_PER_PAGE)
-    search, author = request.args.get("search", ""), request.args.get("author", "")
+    search, author = (request.args.get(name, "")[:MAX_SEARCH_LENGTH] for name in ("search", "author"))
     place, complete, found = None, True, list[Commit]()
     with optional_code(project) as code:
         if code is not None and text:
             place = find_revision_path(code, text)
-            wanted = HistoryFilter(
-                revisions=[place.commit.id], path=place.path, message=search, author=author, literal=True
-            )
+            wanted = HistoryFilter(revisions=[place.commit.id], path=place.path, message=search, author=author)
             found, complete = history.commits_in_time(code, wanted, page.offset, page.size + 1)
     following = number + 1 if len(found) > page.size else None
     shown = ShownPage(found[: page.size], number, 0, False, following, number - 1 if number > 1 else None)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from marshmallow.validate import Length
+
+from project_service.domain.repositories.reading.history import MAX_SEARCH_LENGTH
 from project_service.kit.http import fields
 from project_service.kit.http.schemas import Nested, Schema
 
@@ -13,7 +16,9 @@ class CommitListSchema(Schema):
     path = fields.String(metadata={"description": "Only commits that changed this file or folder."})
     since = fields.DateTime()
     until = fields.DateTime()
-    author = fields.String(metadata={"description": "A part of the name or address of the author."})
+    author = fields.String(
+        validate=Length(max=MAX_SEARCH_LENGTH), metadata={"description": "A part of the name or address of the author."}
+    )
     all = fields.Boolean(default=False, metadata={"description": "The commits of all branches and tags."})
     first_parent = fields.Boolean(default=False)
     order = fields.String(default="default", choices=("default", "topo"))

@@ -12,35 +12,25 @@ from project_service.domain.projects import Project
 from project_service.domain.repositories.reading import diffs, history, trees
 from project_service.domain.repositories.reading.diffs import FileDiff, TreeDifference
 from project_service.domain.repositories.reading.history import HistoryFilter
-from project_service.domain.repositories.reading.objects import Commit, Entry
-from project_service.domain.repositories.reading.processes import ReadingFailed, ReadingTooLarge
+from project_service.domain.repositories.reading.objects import Commit
 from project_service.domain.repositories.reading.repository import HEAD, CodeRepository
+from project_service.domain.repositories.reading.trees import Folder
 from project_service.kit.http.errors import BadParameters, NotFound
 from project_service.kit.http.pagination import Cut, Page, address, uncounted_headers
 
 RANGE = re.compile(r"(?P<old>.+?)(?P<dots>\.{2,3})(?P<new>.+)")
 BAD_REVISION = re.compile(r"-.*|.*[\x00-\x20\x7f:?*\[\\].*", re.DOTALL)
 MAX_PATH_LENGTH = 4096
+MAX_UNPAGED_ENTRIES = 20_000
 
 
 def commits_of(project: Project, page: Page, **wanted: Any) -> Cut:
     """A page of commits, newest first; without totals, for that would walk the whole history."""
     with optional_code(project) as code:
         selected = None if code is None else _filter(code, wanted)
-        found = _commits(code, selected, page) if code and selected else []
+        found = history.commits(code, selected, page.offset, page.size) if code and selected else []
         rows = rows_of(project, code, found, with_stats=wanted.get("with_stats", False))
     return Cut(rows, uncounted_headers(page, more=len(rows) == page.size))
-
-
-def _commits(code: CodeRepository, selected: HistoryFilter, page: Page) -> list[Commit]:
-    try:
-        return history.commits(code, selected, page.offset, page.size)
-    except ReadingTooLarge:
-        raise
-    except ReadingFailed as error:
-        if selected.author:  # git cannot read the expression
-            raise BadParameters("author is invalid") from error
-        raise
 
 
 def rows_of(
@@ -130,7 +120,7 @@ class CommitDiffs:
         return found
 
 
-def tree_of(project: Project, page: Page, **wanted: Any) -> list[Entry] | Cut:
+def tree_of(project: Project, page: Page, **wanted: Any) -> Folder | Cut:
     """The entries of a folder: all, for pages with totals, or the page after ``page_token``."""
     with reading_code(project, "Tree") as code:
         commit = find_commit(code, wanted.get("ref"), "Tree")
@@ -139,17 +129,17 @@ def tree_of(project: Project, page: Page, **wanted: Any) -> list[Entry] | Cut:
     if found is None:
         raise NotFound("invalid revision or path")
     if wanted["pagination"] == "none" and wanted["recursive"]:
-        return Cut(found, {})
+        if len(found) > MAX_UNPAGED_ENTRIES:
+            raise TooSlow
+        return Cut(found[:], {})
     if wanted["pagination"] == "keyset":
         return _after(found, wanted.get("page_token"), page.size)
     return found
 
 
-def _after(found: list[Entry], last_id: str | None, size: int) -> Cut:
+def _after(found: Folder, last_id: str | None, size: int) -> Cut:
     """The page that follows the entry with an id."""
-    position = 0
-    if last_id:
-        position = next((index + 1 for index, entry in enumerate(found) if entry.id == last_id), len(found))
+    position = found.position_after(last_id) if last_id else 0
     rows = found[position : position + size]
     if len(rows) < size:
         return Cut(rows, {})

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from urllib.parse import quote
 
-from project_service.domain.repositories.reading import processes
 from project_service.domain.repositories.reading.repository import CodeRepository
 
 SNIFFED_BYTES = 512
@@ -71,5 +69,4 @@ def disposition(kind: str, name: str) -> str:
 
 def start_of(code: CodeRepository, blob_id: str) -> bytes:
     """The first bytes of a blob."""
-    with contextlib.closing(code.chunks(blob_id, processes.READ_SECONDS, processes.readers)) as chunks:
-        return next(chunks, b"")[:SNIFFED_BYTES]
+    return code.start_of(blob_id, SNIFFED_BYTES)

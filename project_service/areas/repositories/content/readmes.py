@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from project_service.areas.repositories.content import raw
 from project_service.areas.repositories.revision_paths import RevisionPath, page_address
 from project_service.domain.projects import Project
-from project_service.domain.repositories.reading.objects import Entry, text_of
+from project_service.domain.repositories.reading.objects import text_of
 from project_service.domain.repositories.reading.repository import BLOB, CodeRepository
+from project_service.domain.repositories.reading.trees import Folder
 from project_service.kit.markdown import RelativeAddresses
 
 MAX_README_BYTES = 256 << 10
+MAX_READMES = 100
 # the first that a folder has is shown
 _NAMES = tuple(
     re.compile(pattern, re.IGNORECASE)
@@ -44,9 +46,10 @@ def addresses_in(project: Project, revision: str, folder: str) -> RelativeAddres
     return RelativeAddresses(links, images, folder)
 
 
-def find_readme(project: Project, code: CodeRepository, place: RevisionPath, entries: Iterable[Entry]) -> Readme | None:
+def find_readme(project: Project, code: CodeRepository, place: RevisionPath, entries: Folder) -> Readme | None:
     """The README among the entries of a folder, if there is one; symbolic links are not followed."""
-    files = [entry for entry in entries if entry.type == BLOB and not entry.is_link and entry.address is not None]
+    named = itertools.islice(entries.files_that_begin(b"readme"), MAX_READMES)
+    files = [entry for entry in named if entry.type == BLOB and not entry.is_link and entry.address is not None]
     for pattern in _NAMES:
         for entry in files:
             if pattern.fullmatch(entry.name):

@@ -19,7 +19,7 @@ from project_service.areas.repositories.code_reading import (
 )
 from project_service.areas.repositories.content import archives, parameter_schemas, queries, raw, schemas
 from project_service.domain.projects import Project
-from project_service.domain.repositories.reading import history
+from project_service.domain.repositories.reading import history, trees
 from project_service.domain.repositories.reading.history import Contributor
 from project_service.domain.repositories.reading.repository import BLOB, CodeRepository
 from project_service.kit.http.errors import BadRequest, NotFound
@@ -42,7 +42,7 @@ MAX_REFS = 20
 def list_tree(project: Project, fields: dict[str, Any]) -> Cut | ListedRows:
     """List the files and folders of a folder."""
     found = queries.tree_of(project, g.page, **fields)
-    return ListedRows(found) if isinstance(found, list) else found
+    return ListedRows(found) if isinstance(found, trees.Folder) else found
 
 
 @api.get(f"{REPOSITORY}/blobs/<sha>", reads_repository=True)

@@ -103,7 +103,7 @@ def _opened(stack: ExitStack, project: Project) -> tuple[Path, CodeRepository]:
     restoring.convert_bundle_of(project)
     with reading():
         view = stack.enter_context(served_view(project))
-    return view, CodeRepository(view, project.default_branch)
+    return view, stack.enter_context(CodeRepository(view, project.default_branch))
 
 
 def _tag_object(folder: Path, target: str, name: str, message: str) -> str:

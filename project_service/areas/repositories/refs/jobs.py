@@ -40,7 +40,8 @@ def delete_merged_branches(project_id: int, user_id: int) -> None:
         convert_bundle_of(project)
         with reading():
             view = stack.enter_context(served_view(project))
-            changes = _deletions(project, CodeRepository(view, project.default_branch))
+            code = stack.enter_context(CodeRepository(view, project.default_branch))
+            changes = _deletions(project, code)
         push, facts = RequestedPush(asking, project_id, tuple(changes), by_git=False), PushFacts(view)
         try:
             pushing.apply(push, facts, [], pushing.prepare(push, facts))

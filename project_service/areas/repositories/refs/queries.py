@@ -23,8 +23,8 @@ from project_service.domain.repositories.protected_refs import (
     protections_of,
 )
 from project_service.domain.repositories.reading import history, refs
+from project_service.domain.repositories.reading.budget import ReadingFailed
 from project_service.domain.repositories.reading.objects import Person
-from project_service.domain.repositories.reading.processes import ReadingFailed
 from project_service.domain.repositories.reading.refs import Ref
 from project_service.domain.repositories.reading.repository import HEAD, CodeRepository
 from project_service.domain.repositories.releases import Release

@@ -81,8 +81,7 @@ def archive(
     compressor: Compressor = {"tar.gz": Gzip, "tar.bz2": bz2.BZ2Compressor}.get(kind, Plain)()
     arguments = ["archive", f"--format={container}", f"--prefix={folder}/", commit.id, "--"]
     paths = [f":(literal){path}"] if path else []
-    with processes.output_of(repository.folder, *arguments, *paths, seconds=ARCHIVE_SECONDS, slots=slots) as output:
-        while chunk := output.read(processes.CHUNK_BYTES):
-            if compressed := compressor.compress(chunk):
-                yield compressed
+    for chunk in processes.stream(repository.folder, *arguments, *paths, seconds=ARCHIVE_SECONDS, slots=slots):
+        if compressed := compressor.compress(chunk):
+            yield compressed
     yield compressor.flush()

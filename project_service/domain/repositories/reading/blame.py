@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from project_service.domain.repositories.reading import processes
+from project_service.domain.repositories.reading.budget import ReadingFailed, ReadingTooLarge
 from project_service.domain.repositories.reading.objects import Commit, cut_message, text_of
 from project_service.domain.repositories.reading.repository import CodeRepository
 
@@ -45,7 +46,7 @@ def blame(
         elif len(parts := line.split(b" ")) in (3, 4) and len(parts[0]) == 40 and parts[1].isdigit():
             commit_id, number = parts[0].decode(), int(parts[2])
         if len(groups) > MAX_GROUPS:
-            raise processes.ReadingTooLarge("blame")
+            raise ReadingTooLarge("blame")
     if sum(len(group.commit.message) for group in groups) > MAX_MESSAGES_LENGTH:
         cut = {commit.id: cut_message(commit) for commit in known.values()}
         groups = [BlameGroup(cut[group.commit.id], group.first, group.lines) for group in groups]
@@ -64,7 +65,7 @@ def _add(
         if commit_id not in known:
             found = repository.commit_of(commit_id)
             if found is None:
-                raise processes.ReadingFailed("blame")
+                raise ReadingFailed("blame")
             known[commit_id] = found
         groups.append(BlameGroup(known[commit_id], number, []))
     groups[-1].lines.append(text)

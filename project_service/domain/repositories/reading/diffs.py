@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from project_service.domain.repositories.reading import processes
+from project_service.domain.repositories.reading.budget import ReadingTooLarge
 from project_service.domain.repositories.reading.history import EMPTY_TREE, CommitStats
 from project_service.domain.repositories.reading.objects import Commit, text_of
 from project_service.domain.repositories.reading.repository import CodeRepository
@@ -116,7 +117,7 @@ def between(
             content = output.read(MAX_LIST_BYTES)
             if output.read(1):
                 found.complete = False
-    except processes.ReadingTooLarge:
+    except ReadingTooLarge:
         found.complete, found.expired = False, True
     _parse_list(content.split(b"\0")[:-1], found)
     if len(found.files) > MAX_FILES:
@@ -183,7 +184,7 @@ def _patches(
         with processes.output_of(repository.folder, *arguments, *(b":(literal)" + path for path in paths)) as output:
             content = output.read(max_bytes)
             complete = not output.read(1)
-    except processes.ReadingTooLarge:
+    except ReadingTooLarge:
         complete = False
     raw, listed_all, text = content.partition(b"\0\0")
     if not listed_all:  # git was ended before the first patch

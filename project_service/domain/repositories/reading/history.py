@@ -5,13 +5,13 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import re
-import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BufferedReader
 
 from project_service.domain.repositories.bundles import BRANCHES, TAGS
-from project_service.domain.repositories.reading import processes
+from project_service.domain.repositories.reading import budget, processes
+from project_service.domain.repositories.reading.budget import ReadingFailed, ReadingTooLarge
 from project_service.domain.repositories.reading.objects import Commit, Entry, cut_message, text_of
 from project_service.domain.repositories.reading.repository import CodeRepository
 
@@ -19,6 +19,7 @@ EMPTY_TREE = hashlib.sha1(b"tree 0\0", usedforsecurity=False).hexdigest()  # git
 LAST_COMMITS_SECONDS = 0.3
 CHUNK_BYTES = 8 << 10
 MAX_CONTAINING_REFS = 100
+MAX_SEARCH_LENGTH = 255  # characters of a name or of a text in messages
 MAX_MESSAGES_LENGTH = 8 << 20  # of the commits of a list
 _ADDITIONS, _DELETIONS = re.compile(rb"(?<!\d)(\d{1,18}) insertion"), re.compile(rb"(?<!\d)(\d{1,18}) deletion")
 
@@ -49,8 +50,8 @@ class Contributor:
 class HistoryFilter:
     """Which commits of a history: ``revisions`` are ids, those with ``^`` before them excluded.
 
-    ``author`` and ``message`` are searched in any case, as regular expressions unless ``literal``; ``path`` is that of
-    a file or folder.
+    ``author`` and ``message`` are searched in any case and not as regular expressions, some of which take git hours and
+    gigabytes; ``path`` is that of a file or folder.
     """
 
     revisions: Sequence[str] = ()
@@ -62,7 +63,6 @@ class HistoryFilter:
     everything: bool = False
     first_parent: bool = False
     topological: bool = False
-    literal: bool = False
 
     def arguments(self) -> list[str]:
         """The arguments of ``git rev-list``."""
@@ -75,9 +75,8 @@ class HistoryFilter:
             found.append(f"--author={self.author}")
         if self.message:
             found.append(f"--grep={self.message}")
-        found += ["--fixed-strings"] if self.literal else []
         if self.author or self.message:
-            found.append("--regexp-ignore-case")
+            found += ["--fixed-strings", "--regexp-ignore-case"]
         found += ["--first-parent"] if self.first_parent else []
         found += ["--topo-order"] if self.topological else []
         found += [f"--glob={BRANCHES}", f"--glob={TAGS}"] if self.everything else []
@@ -113,32 +112,25 @@ def commits_in_time(
         with processes.output_of(repository.folder, *arguments, seconds=seconds) as output:
             content = output.read()
         ids, complete = content.decode().split(), True
-    except processes.ReadingTooLarge:
+    except ReadingTooLarge:
         ids, complete = content.decode().split("\n")[:-1], False
     found: list[Commit] = []
     try:
         found.extend(_loaded(repository, ids))
-    except processes.ReadingTooLarge:
+    except ReadingTooLarge:
         complete = False
     return found, complete
 
 
 def load(repository: CodeRepository, ids: Iterable[str]) -> list[Commit]:
-    """The commits with these ids; those that do not exist are left out.
-
-    Raises:
-        ReadingTooLarge: they take longer than a reading may.
-
-    """
+    """The commits with these ids; those that do not exist are left out."""
     return list(_loaded(repository, ids))
 
 
 def _loaded(repository: CodeRepository, ids: Iterable[str]) -> Iterator[Commit]:
     """Generate commits; those after ``MAX_MESSAGES_LENGTH`` have the beginnings of their messages."""
-    deadline, length = time.monotonic() + processes.READ_SECONDS, 0
+    length = 0
     for commit_id in ids:
-        if time.monotonic() > deadline:
-            raise processes.ReadingTooLarge("commits")
         commit = repository.commit_of(commit_id)
         if commit is not None:
             length += len(commit.message)
@@ -207,7 +199,7 @@ def last_commits(
     try:
         with processes.output_of(repository.folder, *arguments, seconds=LAST_COMMITS_SECONDS) as output:
             _collect(output, wanted, depth, found)
-    except processes.ReadingFailed:
+    except ReadingFailed:
         pass
     by_id = {one.id: one for one in load(repository, set(found.values()))}
     return {path: by_id[commit_id] for path, commit_id in found.items() if commit_id in by_id}
@@ -256,9 +248,9 @@ def merge_base(repository: CodeRepository, ids: Sequence[str]) -> Commit | None:
     """The best common ancestor of commits; ``None`` if there is none."""
     try:
         output = processes.read(repository.folder, "merge-base", "--octopus", "--end-of-options", *ids)
-    except processes.ReadingTooLarge:
+    except ReadingTooLarge:
         raise
-    except processes.ReadingFailed:
+    except ReadingFailed:
         return None
     return repository.commit_of(output.decode().split()[0])
 
@@ -266,7 +258,14 @@ def merge_base(repository: CodeRepository, ids: Sequence[str]) -> Commit | None:
 def contributors(repository: CodeRepository, commit: Commit) -> list[Contributor]:
     """The authors of a history and the numbers of their commits without merges, in the order of their names."""
     output = processes.read(
-        repository.folder, "shortlog", "--summary", "--email", "--no-merges", commit.id, "--", seconds=30.0
+        repository.folder,
+        "shortlog",
+        "--summary",
+        "--email",
+        "--no-merges",
+        commit.id,
+        "--",
+        seconds=budget.REQUEST_SECONDS,
     )
     return [_contributor(line) for line in output.splitlines()]
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 import codecs
 import datetime as dt
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 TREE_MODE, LINK_MODE, COMMIT_MODE = 0o040000, 0o120000, 0o160000
 EXECUTABLE = 0o111
 SHORT_ID_LENGTH = 8
 MAX_ZONE_MINUTES = 24 * 60 - 1
-ID_BYTES = 20
 _TIME = re.compile(rb"\s*(-?\d{1,18})\s*([+-]\d{2,4})?")
-_MODE = re.compile(rb"[0-7]{5,6}")
 # names of encodings are the author's: those that take long or are no character sets are left out
 _ENCODINGS = re.compile(r"iso8859-\d+|cp\d+|koi8-[rut]|euc_\w+|shift_jis\w*|gb\w+|big5\w*|utf-8|ascii|mac-\w+")
 
@@ -167,18 +164,11 @@ def parse_tag(content: bytes) -> TagObject:
     )
 
 
-def parse_tree(content: bytes, folder: bytes = b"") -> Iterator[Entry]:
-    """Parse a tree; ``folder`` is its path, with a final slash unless it is the root."""
-    position = 0
-    while position < len(content):
-        space, nul = content.find(b" ", position), content.find(b"\0", position)
-        if not position < space < nul or len(content) < nul + 1 + ID_BYTES:
-            return
-        mode = content[position:space]
-        end = nul + 1 + ID_BYTES
-        if _MODE.fullmatch(mode):
-            yield Entry(int(mode, 8), folder + content[space + 1 : nul], content[nul + 1 : end].hex())
-        position = end
+def parse_entry(line: bytes) -> Entry:
+    """Parse a line of ``git ls-tree -z``."""
+    head, _, path = line.partition(b"\t")
+    mode, _, object_id = head.split(b" ")
+    return Entry(int(mode, 8), path, object_id.decode())
 
 
 def _headers(content: bytes) -> tuple[dict[bytes, list[bytes]], bytes]:

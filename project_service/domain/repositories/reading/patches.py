@@ -25,6 +25,4 @@ def text_of_commit(repository: CodeRepository, commit: Commit, kind: str, *, slo
     else:
         parent = commit.parent_ids[0] if commit.parent_ids else EMPTY_TREE
         arguments = ["diff-tree", "-r", *OPTIONS, "--end-of-options", parent, commit.id, "--"]
-    with processes.output_of(repository.folder, *arguments, seconds=PATCH_SECONDS, slots=slots) as output:
-        while chunk := output.read(processes.CHUNK_BYTES):
-            yield chunk
+    return processes.stream(repository.folder, *arguments, seconds=PATCH_SECONDS, slots=slots)

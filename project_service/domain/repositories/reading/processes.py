@@ -4,35 +4,44 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import resource
+import select
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
+from typing import IO
 
-from project_service.domain.repositories.git import CONFIG
+from project_service.domain.repositories.git import CONFIG, size_on_disk
+from project_service.domain.repositories.reading import budget
+from project_service.domain.repositories.reading.budget import ReadingFailed, ReadingTooLarge
 from project_service.kit.http.errors import Unavailable
 
 READ_SECONDS = 5.0
 MAX_OUTPUT_BYTES = 16 << 20
-MAX_MEMORY_KIBIBYTES = 1 << 20  # private memory of one process
+# address space of one process; the indexes of packs, which git maps completely, are added
+MAX_MEMORY_BYTES = 256 << 20
+MAX_ERROR_BYTES = 64 << 10
+NICENESS = 5
 MAX_READERS = 8  # processes at once that answer a page or a call
 MAX_DOWNLOADS = 8  # processes at once that write to a client, who may be slow
 MAX_ANONYMOUS_DOWNLOADS = 4  # beside those
 MAX_WAITING = 1  # threads that wait for a process to end: each of them could answer others
 WAIT_SECONDS = 5.0
 CHUNK_BYTES = 64 << 10
-# the shell limits memory and processor time and is replaced by git; a reader whose web process was killed ends by these
-SCRIPT = """
-ulimit -d "$0" 2>/dev/null
-ulimit -t "$1" 2>/dev/null
-shift
-command -v nice >/dev/null && exec nice -n 5 "$@"
-exec "$@"
-"""
+# packs are mapped in small pieces, so that large ones fit into the address space too
+READ_CONFIG = (
+    *CONFIG,
+    "core.packedGitWindowSize=16m",
+    "core.packedGitLimit=64m",
+    "core.deltaBaseCacheLimit=32m",
+)
 ENVIRONMENT = {
     "HOME": "/nonexistent",
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -44,6 +53,7 @@ ENVIRONMENT = {
     "LC_ALL": "C",
     "TZ": "UTC",
 }
+NO_MEMORY = re.compile(rb"out of memory|cannot allocate memory", re.IGNORECASE)
 
 
 class Slots:
@@ -78,43 +88,79 @@ class Slots:
 readers, downloads, anonymous_downloads = Slots(MAX_READERS), Slots(MAX_DOWNLOADS), Slots(MAX_ANONYMOUS_DOWNLOADS)
 
 
-class ReadingFailed(Exception):
-    """Git did not answer: the revision or path is missing, or an object cannot be read."""
+class GitProcess:
+    """A git process that reads: its standard output, and how it ended."""
 
+    def __init__(self, process: subprocess.Popen[bytes], output: BufferedReader, errors: IO[bytes]) -> None:
+        self._process = process
+        self._errors = errors
+        self._expired = threading.Event()
+        self.output = output
 
-class ReadingTooLarge(ReadingFailed):
-    """Git was killed at its deadline, or because its output is larger than allowed."""
+    def expire(self) -> None:
+        """Kill git because its time is over."""
+        self._expired.set()
+        self.kill()
+
+    def kill(self) -> None:
+        """Kill git unless it has ended."""
+        if self._process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    def ask(self, line: bytes) -> None:
+        """Write a line to its standard input."""
+        if self._process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):  # there will be no answer
+                self._process.stdin.write(line + b"\n")
+                self._process.stdin.flush()
+
+    def check_deadline(self) -> None:
+        """Raise ``ReadingTooLarge`` if git was killed at its deadline."""
+        if self._expired.is_set():
+            raise ReadingTooLarge("deadline")
+
+    def check_end(self) -> None:
+        """Wait for the end of git, whose output has ended.
+
+        Raises:
+            ReadingTooLarge: it needed more time or memory than allowed.
+            ReadingFailed: it ended with another error.
+
+        """
+        status = self._process.wait()
+        self.check_deadline()
+        if status in (0, -signal.SIGKILL):
+            return
+        self._errors.seek(0)
+        if status == -signal.SIGXCPU or NO_MEMORY.search(self._errors.read(MAX_ERROR_BYTES)):
+            raise ReadingTooLarge("memory")
+        raise ReadingFailed("git")
 
 
 @contextmanager
-def output_of(
-    folder: Path,
-    *arguments: str | bytes,
-    seconds: float = READ_SECONDS,
-    slots: Slots = readers,
-) -> Iterator[BufferedReader]:
+def output_of(folder: Path, *arguments: str | bytes, seconds: float = READ_SECONDS) -> Iterator[BufferedReader]:
     """Run git in a repository and provide its standard output, which ends early at the deadline.
 
-    Git is killed when the block ends. Callers put ``--end-of-options`` or ``--`` before revisions and paths of users.
+    The deadline is the nearer one of ``seconds`` and that of the request. Git is killed when the block ends. Callers
+    put ``--end-of-options`` or ``--`` before revisions and paths of users.
 
     Raises:
-        ReadingTooLarge: git was killed at the deadline; raised at the end of the block.
+        ReadingTooLarge: git was killed at the deadline, or had too little memory; raised at the end of the block.
         ReadingFailed: git ended with an error; raised at the end of a block that read everything.
         Unavailable: too many readings are in progress.
 
     """
-    slots.acquire()
+    readers.acquire()
     try:
-        with _started(folder, arguments, seconds) as (process, expired, output):
-            yield output
-            if expired.is_set():
-                raise ReadingTooLarge(arguments[0])
-            if not output.read(1) and process.wait() not in (0, -signal.SIGKILL):
-                raise ReadingFailed(arguments[0])
-            if expired.is_set():
-                raise ReadingTooLarge(arguments[0])
+        with started(folder, arguments, budget.current().seconds(seconds)) as process:
+            yield process.output
+            process.check_deadline()
+            if not process.output.read(1):
+                process.check_end()
+            process.check_deadline()
     finally:
-        slots.release()
+        readers.release()
 
 
 def read(
@@ -124,47 +170,80 @@ def read(
     with output_of(folder, *arguments, seconds=seconds) as output:
         found = output.read(max_bytes + 1)
         if len(found) > max_bytes:
-            raise ReadingTooLarge(arguments[0])
+            raise ReadingTooLarge("bytes")
+    budget.current().spend(len(found))
     return found
 
 
-@contextmanager
-def _started(
-    folder: Path, arguments: tuple[str | bytes, ...], seconds: float
-) -> Iterator[tuple[subprocess.Popen[bytes], threading.Event, BufferedReader]]:
-    config = [part for setting in CONFIG for part in ("-c", setting)]
-    limits = ["/bin/sh", "-c", SCRIPT, str(MAX_MEMORY_KIBIBYTES), str(int(seconds) + 1)]
-    command = [*limits, _program(), *config, "--git-dir", str(folder), *arguments]
-    environment = ENVIRONMENT | {"PATH": os.environ.get("PATH", os.defpath)}
-    null = subprocess.DEVNULL
-    process = subprocess.Popen(
-        command, env=environment, stdin=null, stdout=subprocess.PIPE, stderr=null, process_group=0
-    )
-    expired = threading.Event()
+def stream(folder: Path, *arguments: str | bytes, seconds: float, slots: Slots) -> Iterator[bytes]:
+    """Run git in a repository and generate its output, for a client who may be slow.
 
-    def expire() -> None:
-        expired.set()
-        _kill(process)
-
-    timer = threading.Timer(seconds, expire)
-    timer.daemon = True
-    timer.start()
+    The first piece must come before the deadline of a request, and the last one in ``seconds``. Errors are those of
+    ``output_of``, raised in the middle, so that the client sees that the output is not complete.
+    """
+    slots.acquire()
     try:
-        if not isinstance(process.stdout, BufferedReader):
-            raise ReadingFailed(arguments[0])
-        yield process, expired, process.stdout
+        with started(folder, arguments, seconds) as process:
+            wait_seconds = budget.current().seconds(budget.REQUEST_SECONDS)
+            if not select.select([process.output], [], [], wait_seconds)[0]:
+                raise ReadingTooLarge("deadline")
+            while chunk := process.output.read(CHUNK_BYTES):
+                yield chunk
+            process.check_end()
     finally:
-        timer.cancel()
-        _kill(process)
-        if process.stdout is not None:
-            process.stdout.close()
-        process.wait()
+        slots.release()
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+@contextmanager
+def started(
+    folder: Path, arguments: tuple[str | bytes, ...], seconds: float, *, stdin: int = subprocess.DEVNULL
+) -> Iterator[GitProcess]:
+    """Start git with the limits of a reading; it is killed when the block ends."""
+    config = [part for setting in READ_CONFIG for part in ("-c", setting)]
+    environment = ENVIRONMENT | {"PATH": os.environ.get("PATH", os.defpath)}
+    with tempfile.TemporaryFile(buffering=0) as errors:
+        process = subprocess.Popen(
+            [_program(), *config, "--git-dir", str(folder), *arguments],
+            env=environment,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            process_group=0,
+        )
+        if not isinstance(process.stdout, BufferedReader):
+            raise ReadingFailed("git")
+        found = GitProcess(process, process.stdout, errors)
+        timer = threading.Timer(seconds, found.expire)
+        timer.daemon = True
+        timer.start()
+        try:
+            _limit(process.pid, MAX_MEMORY_BYTES + size_on_disk(folder, "idx"), int(seconds) + 1)
+            yield found
+        finally:
+            timer.cancel()
+            found.kill()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    with contextlib.suppress(BrokenPipeError):
+                        pipe.close()
+            process.wait()
+
+
+def _limit(process_id: int, max_bytes: int, max_seconds: int) -> None:
+    """Limit the address space, the processor time and the errors of a process that has just begun.
+
+    A reader whose web process was killed ends by these limits.
+    """
+    limits = {
+        resource.RLIMIT_AS: max_bytes,
+        resource.RLIMIT_CPU: max_seconds,
+        resource.RLIMIT_FSIZE: MAX_ERROR_BYTES,
+        resource.RLIMIT_CORE: 0,
+    }
+    with contextlib.suppress(ProcessLookupError):  # it has ended
+        for limit, value in limits.items():
+            resource.prlimit(process_id, limit, (value, value))
+        os.setpriority(os.PRIO_PROCESS, process_id, os.getpriority(os.PRIO_PROCESS, 0) + NICENESS)
 
 
 def _program() -> str:

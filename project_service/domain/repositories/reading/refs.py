@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from project_service.domain.repositories.bundles import BRANCHES
 from project_service.domain.repositories.reading import processes
+from project_service.domain.repositories.reading.budget import ReadingFailed
 from project_service.domain.repositories.reading.objects import text_of
 from project_service.domain.repositories.reading.repository import CodeRepository
 
-MAX_OUTPUT_BYTES = 64 << 20
+MAX_OUTPUT_BYTES = 32 << 20
 # the orders of lists, by the names that callers use
 ORDERS = {"name": "refname", "updated": "creatordate", "version": "version:refname"}
 
@@ -70,11 +71,6 @@ def merged(repository: CodeRepository, names: Collection[str], commit_id: str) -
     arguments = ["for-each-ref", "--format=%(refname)", f"--merged={commit_id}", *patterns]
     try:
         output = processes.read(repository.folder, *arguments)
-    except processes.ReadingFailed:
+    except ReadingFailed:
         return set()
     return {text_of(line[len(BRANCHES) :]) for line in output.splitlines()}
-
-
-def count(repository: CodeRepository, prefix: str) -> int:
-    """The number of refs below a prefix."""
-    return sum(1 for name in repository.git.references if name.startswith(prefix))

@@ -2,18 +2,61 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from typing import overload
 
 from project_service.domain.repositories.reading import processes
-from project_service.domain.repositories.reading.objects import Commit, Entry
-from project_service.domain.repositories.reading.repository import BLOB, COMMIT, MAX_ENTRIES, TREE, CodeRepository
+from project_service.domain.repositories.reading.budget import ReadingTooLarge
+from project_service.domain.repositories.reading.objects import Commit, Entry, parse_entry
+from project_service.domain.repositories.reading.repository import TREE, CodeRepository
 
-MAX_RECURSIVE_BYTES = 24 << 20
-_ORDER = {TREE: 0, BLOB: 1, COMMIT: 2}
+MAX_FOLDER_BYTES = 24 << 20
+MAX_ENTRIES = 200_000
+KINDS = (b"tree", b"blob", b"commit")  # in the order of GitLab
 
 
-def folder(repository: CodeRepository, commit: Commit, path: str, *, recursive: bool = False) -> list[Entry] | None:
+class Folder(Sequence[Entry]):
+    """The entries of a folder, of which only those that are used are parsed."""
+
+    def __init__(self, lines: Iterable[bytes], prefix: bytes) -> None:
+        by_kind: dict[bytes, list[tuple[bytes, bytes]]] = {kind: [] for kind in KINDS}
+        for line in lines:
+            head, _, path = line.partition(b"\t")
+            by_kind[head.split(b" ", 2)[1]].append((path, head))
+        self._rows = [row for kind in KINDS for row in sorted(by_kind[kind])]
+        self._prefix = prefix
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Entry: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Entry]: ...
+
+    def __getitem__(self, index: int | slice) -> Entry | list[Entry]:
+        if isinstance(index, slice):
+            return [self._entry(row) for row in self._rows[index]]
+        return self._entry(self._rows[index])
+
+    def files_that_begin(self, start: bytes) -> Iterator[Entry]:
+        """Generate the entries whose names begin with a text in lower case, in any case."""
+        for row in self._rows:
+            if row[0][: len(start)].lower() == start:
+                yield self._entry(row)
+
+    def position_after(self, object_id: str) -> int:
+        """Where the entries after the first one with an id begin; at the end if there is none."""
+        raw = object_id.encode()
+        return next((place for place, (_, head) in enumerate(self._rows, 1) if head.endswith(raw)), len(self))
+
+    def _entry(self, row: tuple[bytes, bytes]) -> Entry:
+        path, head = row
+        return parse_entry(head + b"\t" + self._prefix + path)
+
+
+def folder(repository: CodeRepository, commit: Commit, path: str, *, recursive: bool = False) -> Folder | None:
     """The entries of a folder, folders first, then files, then submodules; ``None`` if it is no folder.
 
     Raises:
@@ -23,21 +66,11 @@ def folder(repository: CodeRepository, commit: Commit, path: str, *, recursive: 
     found = repository.entry(commit, path)
     if found is None or found.type != TREE:
         return None
-    entries: Iterable[Entry] = repository.tree(found.id, found.path)
-    if recursive:
-        entries = _below(repository, found)
-    listed = list(itertools.islice(entries, MAX_ENTRIES + 1))
-    if len(listed) > MAX_ENTRIES:
-        raise processes.ReadingTooLarge("tree")
-    return sorted(listed, key=lambda entry: (_ORDER[entry.type], entry.path))
-
-
-def _below(repository: CodeRepository, top: Entry) -> Iterable[Entry]:
-    output = processes.read(
-        repository.folder, "ls-tree", "-r", "-t", "-z", "--full-tree", top.id, max_bytes=MAX_RECURSIVE_BYTES
-    )
-    prefix = top.path + b"/" if top.path else b""
-    for line in output.split(b"\0")[:-1]:
-        head, _, path = line.partition(b"\t")
-        mode, _kind, object_id = head.split(b" ")
-        yield Entry(int(mode, 8), prefix + path, object_id.decode())
+    options = ["-r", "-t"] if recursive else []
+    # the root folder is named by its commit, whose text may name any tree
+    tree = found.id if path else commit.id
+    arguments = ("ls-tree", *options, "-z", "--full-tree", tree)
+    output = processes.read(repository.folder, *arguments, max_bytes=MAX_FOLDER_BYTES)
+    if output.count(b"\0") > MAX_ENTRIES:
+        raise ReadingTooLarge("entries")
+    return Folder(output.split(b"\0")[:-1], found.path + b"/" if found.path else b"")

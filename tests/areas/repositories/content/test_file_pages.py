@@ -10,7 +10,7 @@ import pytest
 from project_service.domain.access_levels import Visibility
 from project_service.domain.projects import DISABLED
 from project_service.domain.repositories.reading import blame
-from project_service.domain.repositories.reading.processes import ReadingTooLarge
+from project_service.domain.repositories.reading.budget import ReadingTooLarge
 from project_service.kit.db.session import db
 from tests.support.git_repositories import keep_repository
 from tests.support.sample_data import GUS, MAX, NOBODY, RITA, SAM

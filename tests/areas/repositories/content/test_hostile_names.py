@@ -29,10 +29,19 @@ def hostile(project, tmp_path):
     git(folder, "init", "--quiet", "--bare", ".")
     blob = git(folder, "hash-object", "-w", "--stdin", data=b"<script>alert(1)</script>\n").decode()
     names = [b".git", b"..", b"a\nb", b"bad\xff", HTML.encode(), b"\xe2\x80\xaetxt.exe", b"\"quote's"]
-    rows = [b"100644 " + name + b"\0" + bytes.fromhex(blob) for name in sorted(names)]
+    rows = {name: b"100644 " + name + b"\0" + bytes.fromhex(blob) for name in names}
     link = git(folder, "hash-object", "-w", "--stdin", data=b"/etc/passwd").decode()
-    rows += [b"120000 zlink\0" + bytes.fromhex(link), b"160000 zsub\0" + bytes.fromhex("ab" * 20)]
-    tree = git(folder, "hash-object", "-t", "tree", "-w", "--literally", "--stdin", data=b"".join(rows)).decode()
+    rows |= {b"zlink": b"120000 zlink\0" + bytes.fromhex(link), b"zsub": b"160000 zsub\0" + bytes.fromhex("ab" * 20)}
+    tree = git(
+        folder,
+        "hash-object",
+        "-t",
+        "tree",
+        "-w",
+        "--literally",
+        "--stdin",
+        data=b"".join(rows[name] for name in sorted(rows)),
+    ).decode()
     person = f"{HTML.replace('<', '').replace('>', '')} \\<b> <{'x' * 300}> 99999999999999 +9999"
     content = f"tree {tree}\nauthor {person}\ncommitter {person}\n\n{HTML}\n\n{HTML}\x07\n".encode() + b"\xff\xfe"
     commit = git(folder, "hash-object", "-t", "commit", "-w", "--literally", "--stdin", data=content).decode()

@@ -11,7 +11,7 @@ import pytest
 
 from project_service.areas.repositories.content import home
 from project_service.domain.repositories.reading import history
-from project_service.domain.repositories.reading.processes import ReadingFailed
+from project_service.domain.repositories.reading.budget import ReadingFailed
 from tests.areas.repositories.conftest import AUTHOR
 from tests.support.git_repositories import keep_repository
 from tests.support.sample_data import DEV, GUS, MAX, RITA, make_token

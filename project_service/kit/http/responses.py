@@ -32,11 +32,11 @@ EXPOSED_HEADERS = (
 )
 CORS_METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 PREFLIGHT_SECONDS = 7200
-SECURITY_HEADERS = {
-    "X-Frame-Options": "SAMEORIGIN",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "strict-origin-when-cross-origin",
-}
+SECURITY_HEADERS = (
+    ("X-Frame-Options", "SAMEORIGIN"),
+    ("X-Content-Type-Options", "nosniff"),
+    ("Referrer-Policy", "strict-origin-when-cross-origin"),
+)
 PAGE_POLICY = (
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data: https:; font-src 'self'; "
     "connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'"
@@ -46,6 +46,8 @@ API_POLICY = "default-src 'none'; frame-ancestors 'none'"
 PAGE_DEFAULTS = {"Cache-Control": "no-store", "Content-Security-Policy": PAGE_POLICY}
 API_DEFAULTS = {"Cache-Control": "no-cache", "Content-Security-Policy": API_POLICY}
 API_READ_DEFAULTS = API_DEFAULTS | {"Cache-Control": "max-age=0, private, must-revalidate"}
+VARIES_BY_ORIGIN = ("Vary", "Origin")
+CONDITIONS = ("HTTP_IF_NONE_MATCH", "HTTP_IF_MODIFIED_SINCE")
 # the disk is full: on SQLite also when the shared memory of the write-ahead log cannot grow
 SQLITE_DISK_FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
 POSTGRESQL_DISK_FULL = "53100"
@@ -84,24 +86,29 @@ def after_request(response: Response) -> Response:
     api = is_api()
     headers = response.headers
     is_read = api and response.status_code == 200 and request.method in ("GET", "HEAD")
-    defaults = (API_READ_DEFAULTS if is_read else API_DEFAULTS) if api else PAGE_DEFAULTS
-    for name, value in defaults.items():
-        headers.setdefault(name, value)
-    headers.update(SECURITY_HEADERS)
-    if api:
-        headers.add("Vary", "Origin")
-        if "Origin" in request.headers and "Access-Control-Allow-Origin" not in headers:
-            _add_cors_headers(headers)
+    headers.extend(_common_headers(headers, api=api, is_read=is_read))
+    if api and "Origin" in request.headers and "Access-Control-Allow-Origin" not in headers:
+        _add_cors_headers(headers)
     if is_read:
         _make_conditional(response)
     start = _request_start()
     seconds = time.perf_counter() - start.moment
-    headers["X-Request-Id"] = start.request_id
-    headers["X-Runtime"] = f"{seconds:.6f}"
+    headers.extend((("X-Request-Id", start.request_id), ("X-Runtime", f"{seconds:.6f}")))
     route = request.url_rule.rule if request.url_rule else "unknown"
     metrics.note_request(request.method, route, response.status_code, seconds)
     log.info("request", method=request.method, route=route, status=response.status_code, seconds=round(seconds, 6))
     return response
+
+
+def _common_headers(headers: Headers, *, api: bool, is_read: bool) -> list[tuple[str, str]]:
+    """The headers that responses have by default, without those that the view has set.
+
+    They are added in one go: ``Headers.set`` compares the name with all others for each of them.
+    """
+    defaults = (API_READ_DEFAULTS if is_read else API_DEFAULTS) if api else PAGE_DEFAULTS
+    present = {name.lower() for name in headers.keys()}  # noqa: SIM118  # iterating yields pairs
+    common = [pair for pair in (*defaults.items(), *SECURITY_HEADERS) if pair[0].lower() not in present]
+    return [*common, VARIES_BY_ORIGIN] if api else common
 
 
 def _request_start() -> RequestStart:
@@ -121,6 +128,8 @@ def _make_conditional(response: Response) -> None:
         if response.is_streamed or response.direct_passthrough:
             return
         response.add_etag(weak=True)
+    if not any(name in request.environ for name in CONDITIONS):
+        return
     # a weak ETag never matches If-Match (RFC 9110, section 13.1.1), and reads have no use for it
     environ = {name: value for name, value in request.environ.items() if name != "HTTP_IF_MATCH"}
     response.make_conditional(environ)

@@ -26,6 +26,7 @@ from project_service.domain.memberships import (
     roles_in_groups,
 )
 from project_service.domain.namespaces import Group, Namespace, NamespaceAncestor
+from project_service.domain.project_access import ProjectAccess
 from project_service.domain.projects import DISABLED, ENABLED, PRIVATE, Project
 from project_service.domain.tracker.issues import Issue, IssueAssignee
 from project_service.domain.tracker.notes import Note
@@ -89,12 +90,14 @@ class Ability(enum.Enum):
     CREATE_PROJECT = enum.auto()
 
 
-def role_of(caller: Caller, subject: Project | Namespace) -> Role:
+def role_of(caller: Caller, subject: Project | ProjectAccess | Namespace) -> Role:
     """The effective role, cached per request; an administrator is an owner everywhere."""
     if caller.user_id is None:
         return Role.NONE
     if caller.admin:
         return Role.OWNER
+    if isinstance(subject, ProjectAccess):
+        return subject.role
     known = _known_roles()
     key = (caller.user_id, isinstance(subject, Project), subject.id)
     if key not in known:
@@ -109,6 +112,14 @@ def find_project(text: str) -> Project:
         return projects.find_project(text)
     project, role = find_project_and_role(caller.user_id, text)
     _known_roles()[caller.user_id, True, project.id] = role
+    return project
+
+
+def find_project_access(text: str) -> ProjectAccess:
+    """What permission checks need of a project, with the caller's role in it; ``NotFound`` without the project."""
+    project = identity.project_of(identity.caller(), text)
+    if project is None:
+        raise NotFound("Project")
     return project
 
 
@@ -132,7 +143,7 @@ def forget_roles() -> None:
 def at_least(role: Role) -> Rule:
     """The caller has this role in the subject."""
 
-    def rule(caller: Caller, subject: Project | Namespace) -> bool:
+    def rule(caller: Caller, subject: Project | ProjectAccess | Namespace) -> bool:
         return role_of(caller, subject) >= role
 
     return rule
@@ -145,7 +156,7 @@ def opened_to(caller: Caller, visibility: int) -> bool:
     return visibility == Visibility.PUBLIC
 
 
-def sees(caller: Caller, subject: Project | Namespace) -> bool:
+def sees(caller: Caller, subject: Project | ProjectAccess | Namespace) -> bool:
     """The subject is visible to the caller by its visibility or by a role."""
     if opened_to(caller, subject.visibility) or caller.admin:
         return True
@@ -299,7 +310,7 @@ def judge(caller: Caller, ability: Ability, subject: Any = None) -> None:
     """Raise ``NotFound`` for what the caller may not see, ``Forbidden`` for what they may not do."""
     if allowed(caller, ability, subject):
         return
-    if isinstance(subject, Project) and not sees(caller, subject):
+    if isinstance(subject, Project | ProjectAccess) and not sees(caller, subject):
         raise NotFound("Project")
     if isinstance(subject, Group) and ability is not Ability.READ_NAMESPACE and not sees(caller, subject):
         raise NotFound("Group")
@@ -418,7 +429,7 @@ def may_see_note(caller: Caller, note: Note) -> bool:
     return not note.confidential or role_of(caller, note.project) >= Role.REPORTER
 
 
-def visible_issues(caller: Caller, project: Project) -> ColumnElement[bool]:
+def visible_issues(caller: Caller, project: Project | ProjectAccess) -> ColumnElement[bool]:
     """The condition for lists of issues: that of ``may_see_issue``."""
     if role_of(caller, project) >= Role.REPORTER:
         return true()

@@ -114,9 +114,9 @@ class ApiBlueprint(Blueprint):
 
         return guards.mark(checked, needs_user=True)
 
-    def allow(self, ability: Ability) -> Callable[[View], View]:
+    def allow(self, ability: Ability, *, access_only: bool = False) -> Callable[[View], View]:
         """Load the subject of the URL and check the ability: 404 and 403, see ``guards.allow``."""
-        return guards.allow(ability)
+        return guards.allow(ability, access_only=access_only)
 
     def scopes(self, *also: str) -> Callable[[View], View]:
         """Let tokens with one of these scopes read this, in addition to ``api`` and ``read_api``."""
@@ -198,6 +198,7 @@ class ApiBlueprint(Blueprint):
         scopes = getattr(view, "scopes", ())
         max_body_bytes = getattr(view, "max_body_bytes", None)
         first = getattr(view, "first", None)
+        access_only = getattr(view, "access_only", False)
 
         def body_limit() -> int:
             with reading():
@@ -215,7 +216,8 @@ class ApiBlueprint(Blueprint):
                 request.max_content_length = body_limit()
             parameters()
             with reading():
-                g.caller = identity.sudo(request, identity.by_token(request, scopes))
+                project = url.get("project") if access_only else None
+                g.caller = identity.sudo(request, identity.by_token(request, scopes, project=project))
                 if request.method in identity.READ_METHODS:
                     return view(**url)
             with unit_of_work(write=max_body_bytes is None):
@@ -242,8 +244,11 @@ def _serialized(result: Any, status: int, schema: marshmallow.Schema | None) -> 
     if isinstance(result, WithSchema):
         schema, result = _instance_of(result.schema, isinstance(result.result, PageOfRows)), result.result
     if isinstance(result, PageOfRows):
-        rows, directory = _rows_as_json(result.rows, schema), current_app.config["SETTINGS"].data_dir
-        return list_response(rows, status, result.headers, directory)
+        if isinstance(result.rows, list) and not large_texts.deferred_texts():
+            rows = result.rows if schema is None else [schema.dump(row, many=False) for row in result.rows]
+            return json_response(rows, status, result.headers)
+        texts, directory = _rows_as_json(result.rows, schema), current_app.config["SETTINGS"].data_dir
+        return list_response(texts, status, result.headers, directory)
     return json_response(_dump(result, schema), status)
 
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from project_service.access.abilities import Ability, find_project, judge
+from project_service.access.abilities import Ability, find_project, find_project_access, judge
 from project_service.access.identity import caller
 from project_service.domain.namespaces import find_group, find_namespace
 from project_service.kit.http.errors import NotFound, UnknownRoute
@@ -36,11 +36,13 @@ def mark(view: View, **marks: Any) -> View:
     return view
 
 
-def allow(ability: Ability) -> Callable[[View], View]:
+def allow(ability: Ability, *, access_only: bool = False) -> Callable[[View], View]:
     """Load the subject of the URL and check the ability: 404 if it is hidden, 403 if it is forbidden.
 
-    The view gets the subject as its first argument, unless the ability is one of the instance.
+    The view gets the subject as its first argument, unless the ability is one of the instance. With ``access_only`` it
+    is a ``ProjectAccess`` in place of the ``Project``: for views that need no more of it.
     """
+    finders = FINDERS | {"project": find_project_access} if access_only else FINDERS
 
     def decorate(view: View) -> View:
         @functools.wraps(view)
@@ -48,19 +50,18 @@ def allow(ability: Ability) -> Callable[[View], View]:
             if ability in ABILITIES_WITHOUT_SUBJECT:
                 judge(caller(), ability)
                 return view(*args, **url)
-            name = next(name for name in FINDERS if name in url)
-            subject = _find(name, url.pop(name))
+            name = next(name for name in finders if name in url)
+            subject = _find(finders[name], url.pop(name))
             judge(caller(), ability, subject)
             return view(subject, *args, **url)
 
-        return mark(checked, ability=ability)
+        return mark(checked, ability=ability, access_only=access_only)
 
     return decorate
 
 
-def _find(name: str, text: str) -> Any:
+def _find(find: Callable[[str], Any], text: str) -> Any:
     """Load a subject; the suffix ``.json`` is ignored unless it belongs to the name (common reference, section 1)."""
-    find = FINDERS[name]
     try:
         return find(text)
     except NotFound:

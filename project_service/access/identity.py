@@ -13,8 +13,9 @@ from flask import Request, g, session
 from sqlalchemy import Update, bindparam, select, update
 from sqlalchemy.exc import OperationalError
 
-from project_service.domain import resource_bots, two_factor
+from project_service.domain import project_access, resource_bots, two_factor
 from project_service.domain.instance_settings import value_of
+from project_service.domain.project_access import ProjectAccess, access_of
 from project_service.domain.tokens import BrowserSession, PersonalAccessToken, digest_of
 from project_service.domain.users import ACTIVE, BLOCKED, SYSTEM_THEME, User, user_by
 from project_service.kit import clock
@@ -49,11 +50,17 @@ _caller_columns = (
     _users.state,
     _users.last_activity_on,
 )
-_select_token = (
-    select(_tokens.id, _tokens.scopes, _tokens.expires_at, _tokens.revoked, _tokens.last_used_at, *_caller_columns)
-    .join(_users.id.table, _users.id == _tokens.user_id)
-    .where(_tokens.digest == bindparam("digest"), _users.deleting_since.is_(None))
-)
+_token_columns = (_tokens.id, _tokens.scopes, _tokens.expires_at, _tokens.revoked, _tokens.last_used_at)
+_tokens_of_users = _tokens.id.table.join(_users.id.table, _users.id == _tokens.user_id)
+_is_token = (_tokens.digest == bindparam("digest"), _users.deleting_since.is_(None))
+_select_token = select(*_token_columns, *_caller_columns).select_from(_tokens_of_users).where(*_is_token)
+# the same with the project of the URL, by whether it is named by its id
+_select_token_and_project = {
+    by_id: select(*_token_columns, *_caller_columns, *project_access.columns(_users.id))
+    .select_from(project_access.joined_to(_tokens_of_users, by_id=by_id))
+    .where(*_is_token)
+    for by_id in (True, False)
+}
 _select_session = (
     select(
         *_caller_columns,
@@ -127,15 +134,18 @@ def token_of(request: Request, fields: dict[str, Any]) -> str | None:
     return str(fields.get("private_token") or "") or header(request, "PRIVATE-TOKEN") or bearer or access_token or None
 
 
-def by_token(request: Request, allowed: tuple[str, ...] | None, *, unread: bool = False) -> Caller:
+def by_token(
+    request: Request, allowed: tuple[str, ...] | None, *, unread: bool = False, project: str | None = None
+) -> Caller:
     """Authenticate an API request; ``allowed`` scopes in addition to ``api`` and ``read_api``, ``None`` for any scope.
 
-    ``unread`` does not read the body, so that a token in it is not found.
+    ``unread`` does not read the body, so that a token in it is not found. ``project`` is the id or path of a project
+    that is read with the same statement, for ``project_of``.
     """
     text = token_of(request, query(request) if unread else parameters())
     if text is None:
         return ANONYMOUS
-    token = db.session.execute(_select_token, {"digest": digest_of(text)}).first()
+    token = _find_token(text, project)
     if token is None:
         raise Unauthorized
     if token.expires_at is not None and token.expires_at <= clock.today():
@@ -148,6 +158,26 @@ def by_token(request: Request, allowed: tuple[str, ...] | None, *, unread: bool 
     check_scopes(tuple(token.scopes), allowed, request.method)
     _note_use(token.id, token.last_used_at, token.user_id, token.last_activity_on)
     return Caller(token.user_id, token.username, token.admin, token.external, token.id, tuple(token.scopes))
+
+
+def _find_token(text: str, project: str | None) -> Any:
+    digest = {"digest": digest_of(text)}
+    if project is None:
+        return db.session.execute(_select_token, digest).first()
+    by_id, wanted = project_access.parameters(project)
+    token = db.session.execute(_select_token_and_project[by_id], digest | wanted).first()
+    if token is not None:
+        values = token[len(_token_columns) + len(_caller_columns) :]
+        g.project_of_caller = (token.user_id, project), access_of(values, token.user_id)
+    return token
+
+
+def project_of(caller: Caller, id_or_path: str) -> ProjectAccess | None:
+    """Return a project with the caller's role in it: as it was read with the token, or else read now."""
+    known: tuple[Any, ProjectAccess | None] = g.get("project_of_caller", (None, None))
+    if known[0] == (caller.user_id, id_or_path):
+        return known[1]
+    return project_access.find_access(caller.user_id, id_or_path)
 
 
 def by_secret(secret: str) -> Caller | None:

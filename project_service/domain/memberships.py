@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -38,7 +38,7 @@ from project_service.domain.namespaces import Namespace, NamespaceAncestor
 from project_service.domain.projects import Project
 from project_service.domain.users import User
 from project_service.kit import clock
-from project_service.kit.db.base import Key, Model, Timestamps
+from project_service.kit.db.base import Key, Model, Timestamps, table_of
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import NotFound
 from project_service.kit.http.fields import whole_number
@@ -275,52 +275,60 @@ def _level_in_project() -> Select[int]:
 
 @functools.cache
 def _project_and_levels(*, by_id: bool) -> Select[Any]:
-    return projects.one_project(by_id=by_id).add_columns(*_highest())
+    return projects.one_project(by_id=by_id).add_columns(*highest_levels())
 
 
-def _highest() -> Iterable[ColumnElement[int]]:
-    """The highest level of each kind of grant, as columns of a statement that selects the project."""
-    for grants in (*_in_namespace(Project.namespace_id), *_in_project(Project.id)):
+def highest_levels(user_id: Any = None) -> Iterator[ColumnElement[int]]:
+    """The highest level of each kind of grant, as columns of a statement that selects from the table of projects.
+
+    ``user_id`` is an expression, by default the parameter ``user``. The other parameter is ``today``.
+    """
+    of_user = _USER if user_id is None else user_id
+    for grants in (*_in_namespace(_projects.c.namespace_id, of_user), *_in_project(_projects.c.id, of_user)):
         level = grants.selected_columns.access_level
-        yield grants.with_only_columns(func.max(level)).correlate(Project).scalar_subquery()
+        yield grants.with_only_columns(func.max(level)).correlate(_projects, _users).scalar_subquery()
 
 
+# grants are selected from tables: statements of mapped classes take longer to execute, also for single columns
+_projects, _users, _ancestors = table_of(Project), table_of(User), table_of(NamespaceAncestor)
+_memberships, _shares = table_of(Membership), table_of(Share)
+_USER = bindparam("user", type_=Key)
 _NAMESPACE = bindparam("namespace", type_=Key)
 _TODAY = bindparam("today", type_=Date)
 
 
-def _in_namespace(namespace_id: Any) -> tuple[Select[int], Select[int]]:
+def _in_namespace(namespace_id: Any, user_id: Any = _USER) -> tuple[Select[int], Select[int]]:
     """The levels of a user in a namespace, one row each: inherited, and through shares.
 
-    The parameters are ``user`` and ``today``.
+    The parameters are ``user``, unless there is an expression for it, and ``today``.
     """
-    above = NamespaceAncestor.namespace_id == namespace_id
-    inherited = select(Membership.access_level).join(
-        NamespaceAncestor, NamespaceAncestor.ancestor_id == Membership.namespace_id
+    above = _ancestors.c.namespace_id == namespace_id
+    inherited = select(_memberships.c.access_level).join(
+        _ancestors, _ancestors.c.ancestor_id == _memberships.c.namespace_id
     )
-    shared = _shared().join(NamespaceAncestor, NamespaceAncestor.ancestor_id == Share.namespace_id)
-    return inherited.where(above, *_of_user()), shared.where(above)
+    shared = _shared(user_id).join(_ancestors, _ancestors.c.ancestor_id == _shares.c.namespace_id)
+    return inherited.where(above, *_of_user(user_id)), shared.where(above)
 
 
-def _in_project(project_id: Any) -> tuple[Select[int], Select[int]]:
+def _in_project(project_id: Any, user_id: Any = _USER) -> tuple[Select[int], Select[int]]:
     """The levels of a user in a project itself, one row each."""
-    direct = select(Membership.access_level).where(Membership.project_id == project_id, *_of_user())
-    return direct, _shared().where(Share.project_id == project_id)
+    direct = select(_memberships.c.access_level).where(_memberships.c.project_id == project_id, *_of_user(user_id))
+    return direct, _shared(user_id).where(_shares.c.project_id == project_id)
 
 
-def _shared() -> Select[int]:
-    shared_with = aliased(NamespaceAncestor)
+def _shared(user_id: Any) -> Select[int]:
+    shared_with = _ancestors.alias()
     return (
-        select(lesser(Membership.access_level, Share.access_level).label("access_level"))
-        .select_from(Share)
-        .join(shared_with, shared_with.namespace_id == Share.group_id)
-        .join(Membership, Membership.namespace_id == shared_with.ancestor_id)
-        .where(*_of_user(), alive(Share, _TODAY))
+        select(lesser(_memberships.c.access_level, _shares.c.access_level).label("access_level"))
+        .select_from(_shares)
+        .join(shared_with, shared_with.c.namespace_id == _shares.c.group_id)
+        .join(_memberships, _memberships.c.namespace_id == shared_with.c.ancestor_id)
+        .where(*_of_user(user_id), alive(_shares.c, _TODAY))
     )
 
 
-def _of_user() -> tuple[ColumnElement[bool], ColumnElement[bool]]:
-    return Membership.user_id == bindparam("user", type_=Key), alive(today=_TODAY)
+def _of_user(user_id: Any) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return _memberships.c.user_id == user_id, alive(_memberships.c, _TODAY)
 
 
 def levels_by_project(user_id: Any, today: Any) -> CTE:

@@ -4,15 +4,31 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, bindparam, select
 
+from project_service.domain.project_access import ProjectAccess
 from project_service.domain.projects import Project
 from project_service.domain.repositories.protected_refs import ProtectedBranch, ProtectedTag
 from project_service.kit.db import searching
+from project_service.kit.db.base import table_of
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import RecordNotFound
+from project_service.kit.http.pagination import ColumnList, SelectedColumns
 
 Ref = TypeVar("Ref", bound=ProtectedBranch | ProtectedTag)
+
+
+_tags = table_of(ProtectedTag).c
+_listed_tags = ColumnList(
+    select(_tags.name, _tags.create_access_levels)
+    .where(_tags.project_id == bindparam("project_id"))
+    .order_by(_tags.id)
+)
+
+
+def listed_protected_tags(project: ProjectAccess) -> SelectedColumns:
+    """The names and levels of the protected tags of a project, oldest first."""
+    return _listed_tags.of(project_id=project.id)
 
 
 def protected_tags_of(project: Project) -> Select[ProtectedTag]:

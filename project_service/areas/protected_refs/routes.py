@@ -9,8 +9,10 @@ from sqlalchemy import Select
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint
 from project_service.areas.protected_refs import queries, schemas, service
+from project_service.domain.project_access import ProjectAccess
 from project_service.domain.projects import Project
 from project_service.domain.repositories.protected_refs import ProtectedBranch, ProtectedTag
+from project_service.kit.http.pagination import SelectedColumns
 from project_service.kit.http.preconditions import unmodified
 
 tags = ApiBlueprint(
@@ -25,12 +27,12 @@ BRANCHES = "/projects/<project>/protected_branches"
 
 @tags.get(TAGS)
 @tags.signed_in
-@tags.allow(Ability.ADMIN_PROTECTED_TAGS)
+@tags.allow(Ability.ADMIN_PROTECTED_TAGS, access_only=True)
 @tags.response(200, schemas.ProtectedTagSchema(many=True))
 @tags.paged
-def list_protected_tags(project: Project) -> Select[ProtectedTag]:
+def list_protected_tags(project: ProjectAccess) -> SelectedColumns:
     """List the protected tags of a project."""
-    return queries.protected_tags_of(project)
+    return queries.listed_protected_tags(project)
 
 
 @tags.get(f"{TAGS}/<name>")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import Select, bindparam, func, select
 from sqlalchemy.orm import defer
 
 from project_service.areas.variables.models import (
@@ -16,7 +16,10 @@ from project_service.areas.variables.models import (
     model_of,
 )
 from project_service.domain.namespaces import Namespace, NamespaceAncestor
+from project_service.domain.project_access import ProjectAccess
 from project_service.domain.projects import Project
+from project_service.kit.db.base import table_of
+from project_service.kit.db.pagination import ColumnList, SelectedColumns
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import Conflict, NotFound
 
@@ -28,6 +31,19 @@ def owner_columns(owner: VariableOwner) -> dict[str, int]:
     if owner is None:
         return {}
     return {"project_id" if model_of(owner) is Variable else "namespace_id": owner.id}
+
+
+_variables = table_of(Variable).c
+_listed_variables = ColumnList(
+    select(*(column for column in _variables if column.name not in ("id", "project_id")))
+    .where(_variables.project_id == bindparam("project_id"))
+    .order_by(_variables.id)
+)
+
+
+def listed_variables(project: ProjectAccess) -> SelectedColumns:
+    """The columns of the variables of a project, oldest first."""
+    return _listed_variables.of(project_id=project.id)
 
 
 def variables_of(owner: VariableOwner) -> Select[Any]:

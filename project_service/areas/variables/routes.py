@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Select
-
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint
 from project_service.areas.variables import queries, service
@@ -16,19 +14,21 @@ from project_service.areas.variables.schemas import (
     VariableSchema,
     VariableUpdateSchema,
 )
+from project_service.domain.project_access import ProjectAccess
 from project_service.domain.projects import Project
+from project_service.kit.db.pagination import SelectedColumns
 
 api = ApiBlueprint("variables", __name__, description="CI/CD variables of projects, groups and the instance.")
 
 
 @api.get("/projects/<project>/variables")
 @api.signed_in
-@api.allow(Ability.ADMIN_VARIABLES)
+@api.allow(Ability.ADMIN_VARIABLES, access_only=True)
 @api.response(200, VariableSchema(many=True))
 @api.paged
-def list_variables(project: Project) -> Select[Any]:
+def list_variables(project: ProjectAccess) -> SelectedColumns:
     """List the variables of a project."""
-    return queries.variables_of(project)
+    return queries.listed_variables(project)
 
 
 @api.get("/projects/<project>/variables/<key>")

@@ -11,9 +11,10 @@ from typing import Any, Protocol
 from urllib.parse import quote
 
 from flask import g, request
-from sqlalchemy import ColumnElement, Select, func, literal_column, select
+from sqlalchemy import ColumnElement, Select, bindparam, func, literal_column, select
 
 from project_service.kit.db import large_texts
+from project_service.kit.db.base import Key
 from project_service.kit.db.session import db
 from project_service.kit.http import fields, urls
 from project_service.kit.http.parameters import Repeated, parameters
@@ -125,10 +126,7 @@ class SelectedRows:
     @property
     def total(self) -> int:
         """The number of rows, counted up to one more than ``MAX_COUNTED_ROWS``."""
-        constant: ColumnElement[int] = literal_column("1")
-        unordered: Select[Any] = self.statement.order_by(None).with_only_columns(constant, maintain_column_froms=True)
-        limited = unordered.limit(MAX_COUNTED_ROWS + 1).subquery()
-        return db.session.scalar(select(func.count()).select_from(limited)) or 0
+        return db.session.scalar(counted(self.statement)) or 0
 
     def rows(self, offset: int, limit: int) -> list[Any]:
         """Return some of the rows; long texts are loaded when they are read."""
@@ -142,6 +140,44 @@ class ShortenedRows(SelectedRows):
     def rows(self, offset: int, limit: int) -> list[Any]:
         """Return some of the rows."""
         return large_texts.load(self.statement.limit(limit).offset(offset), shorten=True)
+
+
+class ColumnList:
+    """A list of columns, ordered and with bind parameters, whose statements are built once, when a module is loaded."""
+
+    def __init__(self, statement: Select[Any]) -> None:
+        limit, offset = bindparam("row_limit", type_=Key), bindparam("row_offset", type_=Key)
+        self.page = statement.limit(limit).offset(offset)
+        self.count = counted(statement)
+
+    def of(self, **parameters: Any) -> SelectedColumns:
+        """Return the list for some values of its parameters."""
+        return SelectedColumns(self, parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedColumns:
+    """The rows of a ``ColumnList``: tuples with the columns as attributes."""
+
+    columns: ColumnList
+    parameters: Mapping[str, Any]
+
+    @property
+    def total(self) -> int:
+        """The number of rows, counted up to one more than ``MAX_COUNTED_ROWS``."""
+        return db.session.scalar(self.columns.count, self.parameters) or 0
+
+    def rows(self, offset: int, limit: int) -> list[Any]:
+        """Return some of the rows."""
+        part = {"row_limit": limit, "row_offset": offset}
+        return list(db.session.execute(self.columns.page, {**self.parameters, **part}))
+
+
+def counted(statement: Select[Any]) -> Select[int]:
+    """Return the statement that counts the rows of another, up to one more than ``MAX_COUNTED_ROWS``."""
+    one: ColumnElement[int] = literal_column("1")
+    unordered: Select[Any] = statement.order_by(None).with_only_columns(one, maintain_column_froms=True)
+    return select(func.count()).select_from(unordered.limit(MAX_COUNTED_ROWS + 1).subquery())
 
 
 def listing_of(rows: Select[Any] | Listing) -> Listing:

@@ -63,7 +63,7 @@ class Schema(marshmallow.Schema):
         return [self._dump_one(item) for item in obj] if many else self._dump_one(obj)
 
     def _dump_one(self, obj: Any) -> Any:
-        if hasattr(obj, "__getitem__"):  # a mapping or a row of columns: marshmallow knows how to read it
+        if isinstance(obj, Mapping):  # marshmallow knows how to read its items
             return super().dump(obj, many=False)
         return self._serializer(obj)
 

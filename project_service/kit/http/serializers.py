@@ -27,7 +27,7 @@ Conversion = tuple[frozenset[type[Any]], Callable[[Any], Any]]
 
 
 def serializer_of(schema: marshmallow.Schema) -> Serializer:
-    """Return the function that serializes one object with attributes (not a mapping)."""
+    """Return the function that serializes one object with attributes, such as a row of columns (not a mapping)."""
     serializers = [
         (name if field.data_key is None else field.data_key, _field_serializer(schema, name, field))
         for name, field in schema.dump_fields.items()

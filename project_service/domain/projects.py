@@ -98,7 +98,7 @@ class Project(Timestamps, Model):
     @property
     def name_with_namespace(self) -> str:
         """``Group / Subgroup / Project``."""
-        return f"{self.namespace.full_name} / {self.name}"
+        return full_name(self)
 
     @property
     def content_id(self) -> int:
@@ -123,6 +123,11 @@ class RedirectRoute(Base):
 
     path: Mapped[str] = mapped_column(primary_key=True)
     project_id: Mapped[int] = mapped_column(Key, ForeignKey("projects.id", ondelete="CASCADE"), index=True)
+
+
+def full_name(project: Any) -> str:
+    """The names of the groups above a project, or of its owner, and its own: ``Group / Subgroup / Project``."""
+    return f"{project.namespace.full_name} / {project.name}"
 
 
 def folder_of(project_id: int) -> str:

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.both_databases
 
 def test_the_role_is_that_of_other_checks(people, project, group):
     invited = sample_data.make_group()
-    sample_data.add_member(people[SAM], invited, Role.MAINTAINER)
+    sample_data.add_member(invited, people[SAM], Role.MAINTAINER)
     sample_data.share(project, invited, Role.REPORTER)
     own = sample_data.make_project(namespace=people[GUS])
 

@@ -10,7 +10,9 @@ from project_service.access.api import ApiBlueprint, WithSchema
 from project_service.access.guards import numeric
 from project_service.access.identity import Caller, caller, current_user
 from project_service.areas.projects import queries, schemas, service
+from project_service.areas.projects.shown_project import shown_project
 from project_service.domain.namespaces import Group, find_group, find_namespace, namespace_by, namespace_of
+from project_service.domain.project_access import ProjectAccess
 from project_service.domain.projects import Project
 from project_service.domain.schemas import ProjectBasicSchema, ShareCreateSchema
 from project_service.domain.users import User, find_user, find_user_by
@@ -56,16 +58,15 @@ def list_group_projects(group: Group, fields: dict[str, Any]) -> Any:
 
 @api.get("/projects/<project>")
 @api.arguments(schemas.ProjectShowSchema)
-@api.allow(Ability.READ_PROJECT)
+@api.allow(Ability.READ_PROJECT, access_only=True)
 @api.response(200, schemas.ProjectFullWithAccessSchema)
-def show_project(project: Project, fields: dict[str, Any]) -> WithSchema:
+def show_project(project: ProjectAccess, fields: dict[str, Any]) -> WithSchema:
     """Show one project."""
+    shown = shown_project(caller(), project)
     if caller().user_id is None:
-        return WithSchema(ProjectBasicSchema, project)
-    queries.add_permissions(caller(), [project])
-    queries.add_details(caller(), [project])
+        return WithSchema(ProjectBasicSchema, shown)
     maintains = allowed(caller(), Ability.ADMIN_PROJECT, project)
-    return WithSchema(schemas.ProjectFullWithAccessSchema if maintains else schemas.ProjectWithAccessSchema, project)
+    return WithSchema(schemas.ProjectFullWithAccessSchema if maintains else schemas.ProjectWithAccessSchema, shown)
 
 
 @api.post("/projects")

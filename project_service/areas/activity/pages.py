@@ -7,14 +7,12 @@ from typing import Any
 
 from flask import request
 from sqlalchemy import Select
-from sqlalchemy.orm import selectinload
 
 from project_service.access import panels
 from project_service.access.identity import caller
 from project_service.areas.activity import queries
 from project_service.areas.activity.sentences import sentence_of
 from project_service.areas.activity.targets import events_with_targets
-from project_service.domain.events.models import Event
 from project_service.domain.projects import Project
 from project_service.domain.users import User
 from project_service.kit.http.pagination import Listing, listing_of
@@ -41,7 +39,7 @@ def _feed(found: Select[int] | Listing, chosen: str, kinds: Collection[str] = FI
     skipped = min(_number("skip"), MAX_EVENTS_SKIPPED)
     ids = listing_of(found).rows(skipped, shown + 1)
     more = len(ids) > shown
-    events = events_with_targets(ids[:shown], selectinload(Event.project).joinedload(Project.namespace), shorten=True)
+    events = events_with_targets(ids[:shown], shorten=True)
     return {
         "events": [(event, sentence_of(event, event.project)) for event in events],
         "more": {"shown": shown + EVENTS_PER_STEP} if more and shown < MAX_EVENTS_SHOWN else None,

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from project_service.areas.activity.schemas import action_name
-from project_service.domain.events.models import Action, Event
-from project_service.domain.projects import Project
-from project_service.domain.tracker import designs, wiki_pages
-from project_service.domain.tracker.issues import INCIDENT, Issue
-from project_service.domain.tracker.merge_requests import MergeRequest
-from project_service.domain.tracker.milestones import Milestone
+from project_service.areas.activity.targets import title_of
+from project_service.domain.events.models import Action
+from project_service.domain.tracker import designs, issues, merge_requests, milestones, wiki_pages
+from project_service.domain.tracker.issues import INCIDENT
 from project_service.domain.tracker.notes import Note, Subject
 from project_service.kit.http import urls
 
@@ -24,6 +22,8 @@ NOUNS = {
     wiki_pages.TARGET: "wiki page",
     "Commit": "commit",
 }
+FOLDERS = {issues.TARGET: "issues", milestones.TARGET: "milestones", merge_requests.TARGET: "merge_requests"}
+SIGNS = {issues.TARGET: "#", merge_requests.TARGET: "!"}
 MAX_EXCERPT_LENGTH = 200
 
 
@@ -38,7 +38,7 @@ class Sentence:
     excerpt: str = ""
 
 
-def sentence_of(event: Event, project: Project) -> Sentence:
+def sentence_of(event: Any, project: Any) -> Sentence:
     """Return the sentence of an event whose target was loaded with the page."""
     if event.action == Action.PUSHED:
         return _push(event, project)
@@ -55,23 +55,20 @@ def sentence_of(event: Event, project: Project) -> Sentence:
     noun = NOUNS.get(event.target_type, "something")
     if target.noteable is None:
         return Sentence(verb, noun)
-    if isinstance(target.noteable, Issue) and target.noteable.issue_type == INCIDENT:
+    if getattr(target.noteable, "issue_type", None) == INCIDENT:
         noun = "incident"
     return Sentence(verb, noun, _name(target.noteable), address_of(target.noteable, project))
 
 
-def address_of(row: object, project: Project) -> str | None:
-    """Return the path of the page of a row, if it has one."""
-    if isinstance(row, Issue):
-        return f"/{project.full_path}/-/issues/{row.iid}"
-    if isinstance(row, Milestone):
-        return f"/{project.full_path}/-/milestones/{row.iid}"
-    if isinstance(row, MergeRequest):
-        return f"/{project.full_path}/-/merge_requests/{row.iid}"
-    return f"/{project.full_path}{row.page}" if isinstance(row, Subject) else None
+def address_of(row: Any, project: Any) -> str | None:
+    """Return the path of the page of a target, if it has one."""
+    if isinstance(row, Subject):
+        return f"/{project.full_path}{row.page}"
+    folder = None if row is None else FOLDERS.get(row.target_type)
+    return folder and f"/{project.full_path}/-/{folder}/{row.iid}"
 
 
-def _comment(note: Note, noteable: object, project: Project) -> Sentence:
+def _comment(note: Note, noteable: Any, project: Any) -> Sentence:
     excerpt = note.body if len(note.body) <= MAX_EXCERPT_LENGTH else f"{note.body[:MAX_EXCERPT_LENGTH]}…"
     address = address_of(noteable, project)
     noun = noteable.noun if isinstance(noteable, Subject) else NOUNS.get(note.noteable_type, "something")
@@ -80,7 +77,7 @@ def _comment(note: Note, noteable: object, project: Project) -> Sentence:
     return Sentence("commented on", noun, text, address and f"{address}?note={note.id}#note_{note.id}", excerpt)
 
 
-def _push(event: Event, project: Project) -> Sentence:
+def _push(event: Any, project: Any) -> Sentence:
     data = event.data or {}
     kind = data.get("ref_type") or "branch"
     count = data.get("commit_count") or 0
@@ -92,7 +89,7 @@ def _push(event: Event, project: Project) -> Sentence:
     return Sentence(action_name(event), kind, str(data["ref"]), _page_of_push(data, project), excerpt)
 
 
-def _page_of_push(data: dict[str, Any], project: Project) -> str | None:
+def _page_of_push(data: dict[str, Any], project: Any) -> str | None:
     """Return the path of the page of what was pushed: the ref, its one new commit, or a comparison."""
     old, new, action = data.get("commit_from"), data.get("commit_to"), data.get("action")
     if action == "removed" or not new:
@@ -106,8 +103,8 @@ def _page_of_push(data: dict[str, Any], project: Project) -> str | None:
     return f"/{project.full_path}/-/{urls.encode_path(page)}"
 
 
-def _name(row: object) -> str:
-    title = getattr(row, "title", None) or getattr(row, "filename", "")
-    if isinstance(row, Issue):
-        return f"#{row.iid} {title}"
-    return f"!{row.iid} {title}" if isinstance(row, MergeRequest) else str(title)
+def _name(row: Any) -> str:
+    if isinstance(row, Subject):
+        return row.title
+    sign = SIGNS.get(row.target_type)
+    return f"{sign}{row.iid} {title_of(row)}" if sign else str(title_of(row) or "")

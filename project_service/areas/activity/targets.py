@@ -1,12 +1,16 @@
-"""Load the targets of a page of events: a few statements, none per row."""
+"""Load a page of events with their targets: a few statements, none per row.
+
+Events and targets are read as columns: a feed shows a title and a number of what an event is about.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import Select, bindparam, select
 from sqlalchemy.orm import joinedload, raiseload
 from sqlalchemy.orm.interfaces import ORMOption
 
@@ -21,15 +25,41 @@ from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.notes import COMMIT, FINDERS, NOTE_TYPES, TARGET, Note, add_resolutions
 from project_service.domain.tracker.snippets import Snippet
 from project_service.domain.tracker.wiki_pages import WikiPage
+from project_service.domain.users import User
 from project_service.kit.db import large_texts
+from project_service.kit.db.base import Base, table_of
+from project_service.kit.db.session import db
 
-MODELS: dict[str, type[Any]] = {
-    issues.TARGET: Issue,
-    milestones.TARGET: Milestone,
-    merge_requests.TARGET: MergeRequest,
-    snippets.TARGET: Snippet,
-    designs.TARGET: Design,
-    wiki_pages.TARGET: WikiPage,
+SHOWN_COLUMNS = ("id", "project_id", "iid", "title", "filename", "slug", "issue_type")
+EVENT_COLUMNS = ("id", "action", "project_id", "target_type", "target_id", "author_id", "data", "created_at")
+USER_COLUMNS = ("id", "name", "username", "state", "avatar_url")
+
+_events, _users, _projects = table_of(Event).c, table_of(User).c, table_of(Project).c
+_ids: Any = bindparam("ids", expanding=True)
+_select_events = (
+    select(
+        *(_events[name] for name in EVENT_COLUMNS),
+        _projects.full_path,
+        *(_users[name].label(f"author_{name}") for name in USER_COLUMNS),
+    )
+    .join(_users.id.table, _users.id == _events.author_id)
+    .join(_projects.id.table, _projects.id == _events.project_id)
+    .where(_events.id.in_(_ids))
+)
+
+
+def _select_targets(model: type[Base]) -> Select[Any]:
+    columns = table_of(model).columns
+    return select(*(columns[name] for name in SHOWN_COLUMNS if name in columns)).where(columns["id"].in_(_ids))
+
+
+_select_targets_by_type = {
+    issues.TARGET: _select_targets(Issue),
+    milestones.TARGET: _select_targets(Milestone),
+    merge_requests.TARGET: _select_targets(MergeRequest),
+    snippets.TARGET: _select_targets(Snippet),
+    designs.TARGET: _select_targets(Design),
+    wiki_pages.TARGET: _select_targets(WikiPage),
 }
 
 
@@ -40,17 +70,17 @@ class EventTarget:
     title: str | None = None
     iid: int | None = None
     note: Note | None = None
-    wiki_page: WikiPage | None = None
+    wiki_page: Any = None
     noteable: Any = None
 
 
-def events_with_targets(ids: Sequence[int], *options: ORMOption, shorten: bool = False) -> list[Event]:
+def events_with_targets(ids: Sequence[int], *, shorten: bool = False) -> list[SimpleNamespace]:
     """Load the events of a page in its order, with ``target`` set; events deleted meanwhile are left out.
 
-    ``options`` load further relationships of the events. With ``shorten`` long comments are cut.
+    With ``shorten`` long comments are cut.
     """
-    loaded = _load(Event, ids, joinedload(Event.author), *options)
-    events = [loaded[event_id] for event_id in ids if event_id in loaded]
+    loaded = {row.id: row for row in _rows(_select_events, ids)}
+    events = [_event(loaded[event_id]) for event_id in ids if event_id in loaded]
     ids_by_type: dict[str, set[int]] = {}
     for event in events:
         if event.target_id is not None and event.target_type:
@@ -62,13 +92,31 @@ def events_with_targets(ids: Sequence[int], *options: ORMOption, shorten: bool =
         if note.noteable_id is not None:
             ids_by_type.setdefault(note.noteable_type, set()).add(note.noteable_id)
     rows: dict[str, dict[int, Any]] = {
-        **{name: _load(MODELS[name], ids) for name, ids in ids_by_type.items() if name in MODELS},
+        **{name: _targets(name, ids) for name, ids in ids_by_type.items() if name in _select_targets_by_type},
         **{name: FINDERS[name](ids) for name, ids in ids_by_type.items() if name in FINDERS},
     }
     titles = _titles_of_commits(notes.values())
     for event in events:
         event.target = _target(event, notes, rows, titles)
     return events
+
+
+def _rows(statement: Select[Any], ids: Collection[int]) -> Iterable[Any]:
+    return db.session.execute(statement, {"ids": list(ids)}) if ids else ()
+
+
+def _event(row: Any) -> SimpleNamespace:
+    in_author = len(EVENT_COLUMNS) + 1
+    event = SimpleNamespace(**dict(zip(EVENT_COLUMNS, row, strict=False)))
+    event.project = SimpleNamespace(full_path=row.full_path)
+    event.author = SimpleNamespace(**dict(zip(USER_COLUMNS, row[in_author:], strict=True)))
+    return event
+
+
+def _targets(target_type: str, ids: Collection[int]) -> dict[int, SimpleNamespace]:
+    """Load targets of a type, with the type as ``target_type``."""
+    rows = _rows(_select_targets_by_type[target_type], ids)
+    return {row.id: SimpleNamespace(target_type=target_type, **row._mapping) for row in rows}
 
 
 def _load(model: type[Any], ids: Collection[int], *options: ORMOption, shorten: bool = False) -> dict[int, Any]:
@@ -79,7 +127,7 @@ def _load(model: type[Any], ids: Collection[int], *options: ORMOption, shorten: 
 
 
 def _target(
-    event: Event, notes: dict[int, Note], rows: dict[str, dict[int, Any]], titles: dict[tuple[int, str], str]
+    event: Any, notes: dict[int, Note], rows: dict[str, dict[int, Any]], titles: dict[tuple[int, str], str]
 ) -> EventTarget:
     if event.target_id is None or not event.target_type:
         return EventTarget()
@@ -87,7 +135,7 @@ def _target(
         row = rows.get(event.target_type, {}).get(event.target_id)
         if getattr(row, "project_id", None) != event.project_id:  # deleted, or of a type without a model
             return EventTarget(iid=event.target_id)
-        page = row if isinstance(row, WikiPage) else None
+        page = row if event.target_type == wiki_pages.TARGET else None
         return EventTarget(
             title=title_of(row), iid=getattr(row, "iid", None) or event.target_id, wiki_page=page, noteable=row
         )
@@ -95,7 +143,8 @@ def _target(
     if note is None or note.project_id != event.project_id:
         return EventTarget(iid=event.target_id)
     noteable = rows.get(note.noteable_type, {}).get(note.noteable_id or 0)
-    note.noteable_iid = noteable.iid if isinstance(noteable, Issue | MergeRequest) else None
+    has_iid = note.noteable_type in (issues.TARGET, merge_requests.TARGET)
+    note.noteable_iid = getattr(noteable, "iid", None) if has_iid else None
     title = title_of(noteable) or titles.get((note.project_id, note.commit_id or ""))
     return EventTarget(title=title, iid=event.target_id, note=note, noteable=noteable)
 

@@ -19,9 +19,9 @@ from project_service.domain.namespaces import Namespace, NamespaceAncestor
 from project_service.domain.project_access import ProjectAccess
 from project_service.domain.projects import Project
 from project_service.kit.db.base import table_of
-from project_service.kit.db.pagination import ColumnList, SelectedColumns
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import Conflict, NotFound
+from project_service.kit.http.pagination import ColumnList, SelectedColumns
 
 AMBIGUOUS = "There are multiple variables with provided parameters. Please use 'filter[environment_scope]'"
 

@@ -16,7 +16,7 @@ from project_service.areas.variables.schemas import (
 )
 from project_service.domain.project_access import ProjectAccess
 from project_service.domain.projects import Project
-from project_service.kit.db.pagination import SelectedColumns
+from project_service.kit.http.pagination import SelectedColumns
 
 api = ApiBlueprint("variables", __name__, description="CI/CD variables of projects, groups and the instance.")
 

@@ -20,9 +20,7 @@ Ref = TypeVar("Ref", bound=ProtectedBranch | ProtectedTag)
 
 _tags = table_of(ProtectedTag).c
 _listed_tags = ColumnList(
-    select(_tags.name, _tags.create_access_levels)
-    .where(_tags.project_id == bindparam("project_id"))
-    .order_by(_tags.id)
+    select(_tags.name, _tags.create_access_levels).where(_tags.project_id == bindparam("project_id")).order_by(_tags.id)
 )
 
 

@@ -20,6 +20,7 @@ PREFIX = "PROJECT_SERVICE_"
 MEMORY_DIR = Path("/dev/shm")  # noqa: S108  # a file system in memory, where Linux has one
 DEFAULT_WAITING_BODIES = 100
 DEFAULT_REPOSITORY_CACHE_MIB = 20 << 10
+DEFAULT_FOLDER_ENTRIES = 100_000
 MIN_METRICS_BYTES = 16 << 20
 MAX_TEMPORARY_PATH_BYTES = 50  # of TMPDIR, if sockets are below it
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
@@ -49,6 +50,7 @@ class Settings:
     trusted_proxies: tuple[Network, ...] = ()
     max_waiting_bodies: int = DEFAULT_WAITING_BODIES
     max_repository_cache_mib: int = DEFAULT_REPOSITORY_CACHE_MIB
+    max_folder_entries: int = DEFAULT_FOLDER_ENTRIES
     root_password: str | None = None
     root_token: str | None = None
     metrics_token: str | None = None
@@ -82,6 +84,7 @@ class Settings:
             trusted_proxies=reader.get("TRUSTED_PROXIES", _networks) or (),
             max_waiting_bodies=reader.whole("MAX_WAITING_BODIES", 1_000_000, DEFAULT_WAITING_BODIES),
             max_repository_cache_mib=reader.whole("MAX_REPOSITORY_CACHE_MIB", 1 << 30, DEFAULT_REPOSITORY_CACHE_MIB),
+            max_folder_entries=reader.whole("MAX_FOLDER_ENTRIES", 1 << 30, DEFAULT_FOLDER_ENTRIES),
             root_password=reader.get("ROOT_PASSWORD", _at_least(8)),
             root_token=reader.get("ROOT_TOKEN", _at_least(20)),
             metrics_token=reader.get("METRICS_TOKEN", _at_least(20)),

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO
 
 import structlog
-from flask import Flask
+from flask import Flask, current_app
 
 from project_service.areas.repositories.transport import pushing
 from project_service.areas.repositories.transport.pkt_lines import (
@@ -33,6 +33,7 @@ from project_service.areas.repositories.transport.pkt_lines import (
 )
 from project_service.areas.repositories.transport.push_facts import PushFacts
 from project_service.areas.repositories.transport.push_rules import PushRefused
+from project_service.areas.repositories.transport.pushed_trees import has_wide_tree
 from project_service.areas.repositories.transport.pushing import NOT_PUSHED, RequestedPush
 from project_service.areas.repositories.transport.request_bodies import CHUNK_BYTES
 from project_service.domain.repositories import git, packs
@@ -55,6 +56,7 @@ KEEP_ALIVE_SECONDS = 5.0
 KEEP_ALIVE = encode_line(bytes([PACK_DATA]))
 DECLINED = "pre-receive hook declined"
 UNPACKER = "unpacker error"
+WIDE_TREE = "A folder of this push has more than {} entries. Divide it into several folders."
 # messages about objects that old programs wrote are no errors
 STRICT = "--strict=badTimezone=ignore,missingSpaceBeforeDate=ignore,zeroPaddedFilemode=ignore"
 
@@ -222,6 +224,9 @@ def apply_received(push: RequestedPush, folder: Path, report: PushReport, notice
     try:
         if len(push.changes) > MAX_REFS:
             raise PushRefused(f"You cannot push more than {MAX_REFS} refs at once.")
+        max_entries = current_app.config["SETTINGS"].max_folder_entries
+        if max_entries and has_wide_tree(folder, max_entries):
+            raise PushRefused(WIDE_TREE.format(max_entries))
         facts = PushFacts(folder)
         failures = pushing.prepare(push, facts)
         if any(not change.deletes and change.name not in failures for change in push.changes):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 from sqlalchemy import select
@@ -198,6 +199,20 @@ def test_a_ref_is_created_only_when_all_refs_below_it_are_deleted(maintainer, pr
 
     assert "main -> v (failed to update ref)" in late.stderr
     maintainer.push(SHOP, ":v/3", "main:v")
+
+
+def test_a_folder_with_too_many_entries_is_refused(maintainer, project, app, monkeypatch):
+    monkeypatch.setitem(app.config, "SETTINGS", replace(app.config["SETTINGS"], max_folder_entries=3))
+    maintainer.commit("As many as allowed", a="1", b="2")
+    maintainer.push(SHOP, "main")
+    maintainer.commit("One more", c="3")
+
+    refused = maintainer.push(SHOP, "main", check=False)
+
+    assert "remote: GitLab: A folder of this push has more than 3 entries." in refused.stderr
+    maintainer.run("rm", "--quiet", "a")
+    maintainer.run("commit", "--quiet", "--amend", "-m", "Less")
+    maintainer.push(SHOP, "main")
 
 
 def test_a_push_continues_a_bundle_and_survives_a_deleted_cache(git_of, people, project, tmp_path):

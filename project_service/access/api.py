@@ -21,7 +21,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from project_service.access import api_documentation, guards, identity
 from project_service.access.abilities import Ability
-from project_service.kit import bigint_json
+from project_service.kit import exact_json
 from project_service.kit.db import large_texts
 from project_service.kit.db.session import reading, unit_of_work
 from project_service.kit.http import pagination, responses
@@ -228,7 +228,7 @@ class ApiBlueprint(Blueprint):
 
 def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """Return a JSON response."""
-    return Response(bigint_json.dumps(value), status, headers, mimetype="application/json")
+    return Response(exact_json.dumps(value), status, headers, mimetype="application/json")
 
 
 def no_content() -> Response:
@@ -256,7 +256,7 @@ def _rows_as_json(rows: Iterable[Any], schema: marshmallow.Schema | None) -> Ite
     """Serialize rows one by one; the long texts of a row are loaded for it alone."""
     for row in rows:
         with suppress(ObjectDeletedError):  # another request removed it since the list was read
-            yield bigint_json.dumps(row if schema is None else schema.dump(row, many=False))
+            yield exact_json.dumps(row if schema is None else schema.dump(row, many=False))
         large_texts.release()
 
 

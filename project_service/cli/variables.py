@@ -28,7 +28,7 @@ from project_service.areas.variables.schemas import EffectiveVariableSchema
 from project_service.areas.variables.service import KEY
 from project_service.domain.projects import find_project
 from project_service.factory import create_app
-from project_service.kit import bigint_json
+from project_service.kit import exact_json
 from project_service.kit.db.session import rollback, unit_of_work
 
 REMOTE_TIMEOUT_SECONDS = 30
@@ -79,7 +79,7 @@ def export_variables(
         if one.note is not None:
             click.echo(f"{one.key}: {one.note}", err=True)
     if form == JSON:
-        click.echo(bigint_json.dumps([EffectiveVariableSchema.dump_value(one) for one in found]))
+        click.echo(exact_json.dumps([EffectiveVariableSchema.dump_value(one) for one in found]))
     else:
         click.echo(render(found, form).encode(), nl=False)
 

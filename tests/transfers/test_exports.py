@@ -20,7 +20,7 @@ from project_service.domain import removal
 from project_service.domain.access_levels import Role
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
-from project_service.kit import bigint_json, clock, jobs
+from project_service.kit import clock, exact_json, jobs
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.jobs import Task
 from project_service.kit.mail import Mail
@@ -1350,7 +1350,7 @@ def sparse_notes(count):
 @pytest.mark.both_databases
 @pytest.mark.parametrize(("kind", "name"), [("notes", sparse_notes(300)), ("events", [make_event()] * 300)])
 def test_large_stored_rows_are_exported_again(kind, name, brought, bring_again, monkeypatch):
-    monkeypatch.setattr(bigint_json, "MAX_EVENTS", 6000)
+    monkeypatch.setattr(exact_json, "MAX_EVENTS", 6000)
     export, files = brought({"issues": [make_issue(1, **{kind: name})]})
     export()
     first = files()
@@ -1397,8 +1397,8 @@ def test_an_archived_row_is_exported_completely_or_not_at_all(row, name, brought
     if name == "MAX_LINE_BYTES":
         monkeypatch.setattr(exporter, name, 8000)
     else:
-        monkeypatch.setattr(bigint_json, "max_events", lambda size: 1)
-        monkeypatch.setattr(bigint_json, name, 1)
+        monkeypatch.setattr(exact_json, "max_events", lambda size: 1)
+        monkeypatch.setattr(exact_json, name, 1)
     export()
 
     assert rows(files(), "oddities") == ([row] if name == "MAX_EVENTS" else []) + [{"b": 1}]
@@ -1406,7 +1406,7 @@ def test_an_archived_row_is_exported_completely_or_not_at_all(row, name, brought
 
 def test_events_of_milestones_are_shortened(brought, bring_again, monkeypatch):
     for name in ("MAX_EVENTS", "MAX_SPARSE_EVENTS"):
-        monkeypatch.setattr(bigint_json, name, 5500)
+        monkeypatch.setattr(exact_json, name, 5500)
     events = [{"action": "created", "author_id": 1}] * 300
     issue = make_issue(1, milestone={"title": "m", "iid": 1})
     export, files = brought({"milestones": [{"title": "m", "iid": 1, "events": events}], "issues": [issue]})

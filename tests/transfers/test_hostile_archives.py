@@ -29,7 +29,7 @@ from sqlalchemy import func, select, update
 
 from project_service.domain.projects import Project
 from project_service.domain.repositories import git
-from project_service.kit import bigint_json, clock
+from project_service.kit import clock, exact_json
 from project_service.kit.db.session import db
 from project_service.kit.jobs import Task
 from project_service.kit.storage import storage
@@ -1492,7 +1492,7 @@ def test_the_search_for_oversized_numbers_takes_linear_time(text, tmp_path):
     ],
 )
 def test_oversized_numbers_are_found_across_chunks(text, expected, window, tmp_path, monkeypatch):
-    monkeypatch.setattr(bigint_json, "MAX_DIGITS", 3)
+    monkeypatch.setattr(exact_json, "MAX_DIGITS", 3)
     monkeypatch.setattr(json_stream, "WINDOW_BYTES", window)
     place = tmp_path / "project.json"
     place.write_bytes(text)

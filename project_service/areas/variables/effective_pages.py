@@ -24,7 +24,7 @@ from project_service.areas.variables.schemas import MAX_ENVIRONMENT_LENGTH, Effe
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
 from project_service.domain.tracker.environments import environments_of
-from project_service.kit import bigint_json
+from project_service.kit import exact_json
 from project_service.kit.db.session import db, writing
 from project_service.kit.http import urls
 from project_service.kit.http.errors import NotFound
@@ -108,7 +108,7 @@ def download_job_variables(project: Project) -> Response:
     found, _ = _asked(project)
     _record(project, found)
     if form == JSON:
-        content: str | bytes = bigint_json.dumps(EffectiveVariableSchema.dump_value(found))
+        content: str | bytes = exact_json.dumps(EffectiveVariableSchema.dump_value(found))
     else:
         content = render(found, form)
     headers = {"Content-Disposition": f'attachment; filename="{FILE_NAMES[form]}"', "Cache-Control": "no-store"}

@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-from project_service.kit import bigint_json
+from project_service.kit import exact_json
 from project_service.kit.db.base import Base, Timestamp, table_of
 from project_service.kit.db.session import allow_asynchronous_commit, db, unit_of_work
 
@@ -122,7 +122,7 @@ def _converter(kind: Any) -> Callable[[Any], Any] | None:
 
 
 def _json(value: Any) -> str:
-    return bigint_json.dumps(value).decode()
+    return exact_json.dumps(value).decode()
 
 
 @functools.lru_cache(maxsize=1024)

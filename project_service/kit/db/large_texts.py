@@ -14,7 +14,7 @@ from sqlalchemy import JSON, Column, Select, String, cast, func, inspect
 from sqlalchemy.orm import InstrumentedAttribute, defer, mapped_column
 from sqlalchemy.orm.attributes import set_committed_value
 
-from project_service.kit import bigint_json
+from project_service.kit import exact_json
 from project_service.kit.db.session import db
 
 MAX_LISTED_CHARACTERS = 16_384
@@ -42,7 +42,7 @@ def load(statement: Select[Any], *, shorten: bool = False) -> list[Any]:
         for column, text in zip(columns, texts, strict=True):
             if text is None or len(text) <= MAX_LISTED_CHARACTERS:
                 is_json = text is not None and isinstance(column.type, JSON)
-                set_committed_value(row, column.key, bigint_json.loads(text) if is_json else text)
+                set_committed_value(row, column.key, exact_json.loads(text) if is_json else text)
             elif shorten and not isinstance(column.type, JSON):
                 set_committed_value(row, column.key, text[:MAX_LISTED_CHARACTERS])
                 row.shortened = (*getattr(row, "shortened", ()), column.key)

@@ -19,7 +19,7 @@ from sqlalchemy.dialects import sqlite as sqlite_dialect
 from sqlalchemy.exc import IntegrityError, OperationalError
 from sqlalchemy.orm import raiseload
 
-from project_service.kit import bigint_json
+from project_service.kit import exact_json
 from project_service.kit.db import postgresql, sqlite
 from project_service.kit.db.base import Base
 from project_service.settings import Settings
@@ -44,7 +44,7 @@ def init_app(app: Flask, settings: Settings) -> None:
     app.config["SQLALCHEMY_DATABASE_URI"] = settings.database_url
     app.config["SQLALCHEMY_ENGINE_OPTIONS"] = {
         "hide_parameters": True,  # errors are logged, and parameters may be secrets
-        "json_serializer": lambda value: bigint_json.dumps(value).decode(),
+        "json_serializer": lambda value: exact_json.dumps(value).decode(),
         "json_deserializer": _from_json,
         "query_cache_size": COMPILED_STATEMENTS,
         "pool_size": POOL_SIZE,
@@ -62,7 +62,7 @@ def init_app(app: Flask, settings: Settings) -> None:
 
 def _from_json(stored: Any) -> Any:
     # SQLite treats the type name JSON as NUMERIC and returns a lone number as a number
-    return stored if isinstance(stored, int | float) else bigint_json.loads(stored)
+    return stored if isinstance(stored, int | float) else exact_json.loads(stored)
 
 
 @contextmanager

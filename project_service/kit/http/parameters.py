@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 from flask import Request, g, request
 from werkzeug.exceptions import RequestEntityTooLarge
 
-from project_service.kit import bigint_json
+from project_service.kit import exact_json
 from project_service.kit.http.errors import BadRequest, BodyTooLarge, Malformed, UnsupportedContentType
 
 MAX_BRACKET_DEPTH = 32
@@ -154,10 +154,10 @@ def _json(request: Request) -> dict[str, Any]:
     raw = request.get_data(cache=True)
     if not raw.strip():
         return {}
-    if bigint_json.has_too_many_values(raw):
+    if exact_json.has_too_many_values(raw):
         raise BadRequest(TOO_MANY_PARAMETERS)
     try:
-        loaded = bigint_json.loads(raw)
+        loaded = exact_json.loads(raw)
     except ValueError as error:
         raise Malformed from error
     return loaded if isinstance(loaded, dict) else {}

@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from project_service.areas.activity.service import oldest_kept
-from project_service.kit import bigint_json
+from project_service.kit import exact_json
 from project_service.transfers.archive import layout, legacy, parsing, reader
 from project_service.transfers.archive.contents import Unpacked
 from project_service.transfers.archive.extraction import unpack
@@ -134,7 +134,7 @@ def _events(events: Any, since: dt.datetime) -> Any:
         moment, action = moment_of(event.get("created_at")), event.get("action")
         if moment is None or moment >= since:
             kept.append(event | {"action": ACTION_NAMES.get(action, action)} if isinstance(action, int) else event)
-    return sorted(kept, key=lambda event: bigint_json.dumps(_without(event, [], "events"), sort_keys=True))
+    return sorted(kept, key=lambda event: exact_json.dumps(_without(event, [], "events"), sort_keys=True))
 
 
 def _same(one: Said, other: Said) -> bool:
@@ -208,7 +208,7 @@ def _changed(before: Any, after: Any) -> str:
     names = list(itertools.islice(_attributes(before, after), MOST_NAMED + 1))
     if len(names) > MOST_NAMED:
         names[-1] = "and others"
-    if not names and before is not None and bigint_json.dumps(before) == bigint_json.dumps(after):
+    if not names and before is not None and exact_json.dumps(before) == exact_json.dumps(after):
         names = ["who wrote a note, as its text says"]
     return f"changed: {', '.join(names)}" if names else "changed"
 
@@ -264,7 +264,7 @@ def _reduced(row: dict[str, Any], name: str, writers: list[NoteAuthors]) -> Any:
     if name.endswith("_at"):
         return _moment(reduced)
     if name == "label_links" and isinstance(reduced, list):
-        return sorted(reduced, key=bigint_json.dumps)
+        return sorted(reduced, key=exact_json.dumps)
     if name in layout.USER_RELATIONS and isinstance(reduced, list):
         # several users may be mapped to one (archive format reference, section 6.3)
         return [one for index, one in enumerate(reduced) if one not in reduced[:index]]
@@ -327,7 +327,7 @@ def _may_be_same(named: dt.datetime | None, moment: dt.datetime | None) -> bool:
 
 
 def _digest(value: Any) -> bytes:
-    return hashlib.sha256(bigint_json.dumps(value, sort_keys=True)).digest()
+    return hashlib.sha256(exact_json.dumps(value, sort_keys=True)).digest()
 
 
 def _file(path: Path) -> bytes:

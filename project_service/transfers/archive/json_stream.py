@@ -12,7 +12,7 @@ from typing import IO, Any, TypeVar
 
 import ijson
 
-from project_service.kit import bigint_json
+from project_service.kit import exact_json
 from project_service.transfers.archive.contents import BAD_JSON, BadArchive, UnreadRow
 from project_service.transfers.archive.parsing import MAX_DEPTH, MAX_LINE_BYTES, TOO_DEEP, TOO_MANY_VALUES
 
@@ -76,7 +76,7 @@ def _can_be_read(path: Path) -> bool:
                         return False
                     end = first
                     break
-                if last - first > bigint_json.MAX_DIGITS and whole[first] != b'"'[0]:
+                if last - first > exact_json.MAX_DIGITS and whole[first] != b'"'[0]:
                     return False
             begin = end
     return True
@@ -142,7 +142,7 @@ class _Events(Iterator[tuple[str, Any]]):
     @property
     def exceeds_limit(self) -> bool:
         """Whether the current row has more values than a row may have."""
-        return self.count > bigint_json.MAX_EVENTS and self.count > bigint_json.max_events(self.file.bytes_since_row)
+        return self.count > exact_json.MAX_EVENTS and self.count > exact_json.max_events(self.file.bytes_since_row)
 
 
 class Elements:

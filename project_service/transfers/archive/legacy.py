@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from project_service.kit import bigint_json
+from project_service.kit import exact_json
 from project_service.transfers.archive import layout
 from project_service.transfers.archive.contents import (
     BAD_JSON,
@@ -32,7 +32,7 @@ def convert_legacy(unpacked: Unpacked) -> None:
         attributes = with_long_numbers(_split, unpacked.legacy, unpacked)
     except (UnicodeError, TypeError) as error:
         raise BadArchive(BAD_JSON) from error
-    place.write_bytes(bigint_json.dumps(attributes))
+    place.write_bytes(exact_json.dumps(attributes))
     unpacked.project = place
 
 
@@ -48,7 +48,7 @@ def _split(legacy: Path, unpacked: Unpacked, *, long_numbers: bool) -> dict[str,
             raise BadArchive(BAD_JSON)
         else:
             attributes[name] = read
-            size += len(name) + len(bigint_json.dumps(read))
+            size += len(name) + len(exact_json.dumps(read))
         if size > MAX_OBJECT_BYTES:
             raise BadArchive(BAD_JSON)
         if len(unpacked.relations) > MAX_RELATIONS:
@@ -76,6 +76,6 @@ def _write_rows(unpacked: Unpacked, name: str, rows: Any) -> None:
         for number, row in enumerate(rows, start=1):
             if isinstance(row, UnreadRow):
                 too_large[number] = row
-            target.write(b"\n" if isinstance(row, UnreadRow) else bigint_json.dumps(row) + b"\n")
+            target.write(b"\n" if isinstance(row, UnreadRow) else exact_json.dumps(row) + b"\n")
     if keep:
         unpacked.relations[name], unpacked.too_large[name] = path, too_large

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from project_service.kit import bigint_json
+from project_service.kit import exact_json
 from project_service.transfers.archive.contents import BAD_JSON, BadArchive, UnreadRow
 from project_service.transfers.importing.refusals import NESTED_TOO_DEEPLY
 
@@ -21,7 +21,7 @@ TOO_DEEP = UnreadRow(NESTED_TOO_DEEPLY)
 def loads(raw: bytes) -> Any:
     """Parse JSON; raises ``BadArchive`` if it is not valid."""
     try:
-        return bigint_json.loads(raw)
+        return exact_json.loads(raw)
     except (ValueError, RecursionError) as error:
         raise BadArchive(BAD_JSON) from error
 

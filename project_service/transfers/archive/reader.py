@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from project_service.kit import bigint_json
+from project_service.kit import exact_json
 from project_service.transfers.archive import layout
 from project_service.transfers.archive.contents import BAD_JSON, BadArchive, Unpacked, UnreadRow
 from project_service.transfers.archive.json_stream import Elements, members_of, with_long_numbers
@@ -30,7 +30,7 @@ def project_of(unpacked: Unpacked) -> dict[str, Any]:
     if unpacked.project.stat().st_size > MAX_OBJECT_BYTES:
         raise BadArchive(BAD_JSON)
     raw = unpacked.project.read_bytes()
-    if bigint_json.has_too_many_values(raw):
+    if exact_json.has_too_many_values(raw):
         raise BadArchive(BAD_JSON)
     found = loads(raw)
     if not isinstance(found, dict) or is_too_deep(found):
@@ -51,7 +51,7 @@ def rows_of(unpacked: Unpacked, relation: str, after: int = 0) -> Iterator[tuple
                     continue
                 if number in too_large:
                     yield line, too_large[number]
-                elif isinstance(raw, UnreadRow) or bigint_json.has_too_many_values(raw):
+                elif isinstance(raw, UnreadRow) or exact_json.has_too_many_values(raw):
                     yield line, raw if isinstance(raw, UnreadRow) else TOO_MANY_VALUES
                 elif raw.startswith(b"{") or raw.strip() not in (b"", b"null"):
                     yield line, raw

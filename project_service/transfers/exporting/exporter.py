@@ -18,7 +18,7 @@ from project_service.access.identity import Caller
 from project_service.domain import instance_settings
 from project_service.domain.projects import Project, folder_of
 from project_service.domain.repositories import bundles, models
-from project_service.kit import bigint_json, clock, jobs
+from project_service.kit import clock, exact_json, jobs
 from project_service.kit.db.session import db, snapshot, unit_of_work
 from project_service.kit.http import urls
 from project_service.kit.http.errors import DISK_FULL_ERRNOS
@@ -110,7 +110,7 @@ def _make(export_id: int, project_id: int, name: str, folder: Path) -> int:
         attributes = serialize_project(context, export.description)
         if _needs_default_branch(connection, project):
             attributes["default_branch"] = project.default_branch
-        archive.add_bytes("tree/project.json", bigint_json.dumps(attributes))
+        archive.add_bytes("tree/project.json", exact_json.dumps(attributes))
         _add_relations(export_id, context, archive, folder)
         add_repositories(archive, connection, project, folder)
         _add_files(archive, connection, project_id)
@@ -153,10 +153,10 @@ def _write(context: ExportContext, relation: str, file: IO[bytes]) -> Iterator[i
 
 def _dump(relation: str, line: Line, end: bytes) -> bytes | None:
     """Return a row as a line; nothing if it is too long."""
-    raw = bigint_json.dumps(line) + end  # a copy: the buffer of the library may be larger
-    if len(raw) > MAX_LINE_BYTES or bigint_json.has_too_many_values(raw):  # importers would refuse it
-        raw = bigint_json.dumps(without_empty_keys(relation, line)) + end
-        if bigint_json.has_too_many_values(raw):
+    raw = exact_json.dumps(line) + end  # a copy: the buffer of the library may be larger
+    if len(raw) > MAX_LINE_BYTES or exact_json.has_too_many_values(raw):  # importers would refuse it
+        raw = exact_json.dumps(without_empty_keys(relation, line)) + end
+        if exact_json.has_too_many_values(raw):
             log.warning("a row has too many values to be imported again", relation=relation, size=len(raw))
     if len(raw) > MAX_LINE_BYTES:
         log.warning("a row is too long for an archive", relation=relation, size=len(raw))
@@ -195,7 +195,7 @@ def _add_files(archive: ArchiveWriter, connection: Connection, project_id: int) 
         if not found:
             break
         last = found[-1][0]
-    archive.add_bytes("lfs-objects.json", bigint_json.dumps(types))
+    archive.add_bytes("lfs-objects.json", exact_json.dumps(types))
 
 
 def _finish(export_id: int, name: str, size: int) -> None:

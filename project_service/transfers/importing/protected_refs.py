@@ -12,7 +12,7 @@ from project_service.areas.protected_refs.service import TAKEN
 from project_service.domain.access_levels import Role
 from project_service.domain.projects import Project
 from project_service.domain.repositories.protected_refs import ProtectedBranch, ProtectedTag, problem_of
-from project_service.kit import bigint_json, clock
+from project_service.kit import clock, exact_json
 from project_service.kit.db.base import Base
 from project_service.kit.db.session import db, insert
 from project_service.transfers.archive import layout, reader
@@ -104,7 +104,7 @@ def _add_ref(
     identity = {"name": ref["name"], "created_at": clock.isoformat(created_at)}
     archived = users.map_references(extra) | identity
     rows[ArchivedRow].append({"relation": kind.relation, "data": archived})
-    return len(bigint_json.dumps(archived))
+    return len(exact_json.dumps(archived))
 
 
 def _write(project: Project, rows: dict[type[Base], list[dict[str, Any]]]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from project_service.kit import bigint_json
+from project_service.kit import exact_json
 
 MAX_NODES = 2000
 
@@ -43,5 +43,5 @@ def _nodes(value: dict[str, Any] | list[Any], budget: Iterator[int]) -> list[Nod
         if isinstance(inner, dict | list):
             found.append(Node(str(key), None, _nodes(inner, budget)))
         else:
-            found.append(Node(str(key), inner if isinstance(inner, str) else bigint_json.dumps(inner).decode()))
+            found.append(Node(str(key), inner if isinstance(inner, str) else exact_json.dumps(inner).decode()))
     return found

@@ -6,7 +6,7 @@ import hashlib
 from typing import Any
 
 from project_service.areas.alerts.receivers.payload_values import exact_text, is_blank, items, label_of
-from project_service.kit import bigint_json
+from project_service.kit import exact_json
 
 # repetitions of an alert differ in these keys, so a generated fingerprint excludes them
 VOLATILE = ("start_time", "end_time", "hosts")
@@ -62,7 +62,7 @@ def _digest_of_object(value: dict[str, Any]) -> str | None:
     pairs = sorted(flatten(value), key=lambda pair: pair[0])
     if all(is_blank(inner) for _, inner in pairs):
         return None
-    return hashlib.sha1(bigint_json.dumps(pairs, sort_keys=True), usedforsecurity=False).hexdigest()
+    return hashlib.sha1(exact_json.dumps(pairs, sort_keys=True), usedforsecurity=False).hexdigest()
 
 
 def _without(payload: dict[str, Any], paths: list[list[Any]]) -> dict[str, Any]:

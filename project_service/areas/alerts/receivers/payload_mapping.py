@@ -12,7 +12,7 @@ import orjson
 
 from project_service.areas.alerts.receivers import payloads
 from project_service.areas.alerts.receivers.payload_values import exact_text, is_blank, items, label_of, value_at
-from project_service.kit import bigint_json
+from project_service.kit import exact_json
 
 # Types of the fields of a sample. "null" and "objects", an array with objects, are stored as the type that is expected.
 TEXT = ("string", "datetime", "number", "boolean")
@@ -67,7 +67,7 @@ def read_sample(text: str) -> dict[str, Any]:
     if len(text.encode()) > payloads.MAX_PAYLOAD_BYTES:
         raise Unusable("is too big")
     try:
-        sample = bigint_json.loads(text, too_long=str)
+        sample = exact_json.loads(text, too_long=str)
     except ValueError as error:
         raise Unusable(f"is not valid JSON: {error}") from error
     if not isinstance(sample, dict):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from project_service.kit import bigint_json
+from project_service.kit import exact_json
 
 
 def value_at(payload: Any, path: list[Any]) -> Any:
@@ -45,7 +45,7 @@ def exact_text(value: Any) -> str:
     """Return text as it is and other values as JSON, with sorted keys."""
     if value is None:
         return ""
-    return value if isinstance(value, str) else bigint_json.dumps(value, sort_keys=True).decode()
+    return value if isinstance(value, str) else exact_json.dumps(value, sort_keys=True).decode()
 
 
 def items(value: Any) -> Iterator[Any]:

@@ -14,7 +14,7 @@ from urllib.parse import unquote_to_bytes
 from project_service.areas.alerts.models import Severity
 from project_service.areas.alerts.receivers.grouping import Mapping, fingerprint_of, sha1
 from project_service.areas.alerts.receivers.payload_values import is_blank, items, label_of, plain_text, value_at
-from project_service.kit import bigint_json, clock
+from project_service.kit import clock, exact_json
 from project_service.kit.times import is_unset, read_time
 
 DEFAULT_TITLE = "New: Alert"
@@ -97,15 +97,15 @@ def read(body: bytes) -> dict[str, Any]:
     body = _without_byte_order_mark(body)
     if not body.strip():
         return {}
-    if bigint_json.has_too_many_values(body):
+    if exact_json.has_too_many_values(body):
         raise Unreadable
     try:
-        payload = bigint_json.loads(body, too_long=str)
+        payload = exact_json.loads(body, too_long=str)
     except ValueError as error:
         raise MalformedPayload from error
     if not isinstance(payload, dict) or depth_exceeds(payload, MAX_NESTING_LEVELS):
         raise Unreadable
-    if len(body) > MAX_PAYLOAD_BYTES and len(bigint_json.dumps(payload)) > MAX_PAYLOAD_BYTES:
+    if len(body) > MAX_PAYLOAD_BYTES and len(exact_json.dumps(payload)) > MAX_PAYLOAD_BYTES:
         raise Unreadable
     return payload
 

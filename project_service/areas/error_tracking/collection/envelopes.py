@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 import zlib
 from collections.abc import Callable, Iterator
@@ -14,7 +13,7 @@ from typing import IO, Any, Protocol
 import brotli
 import zstandard
 
-from project_service.kit import bigint_json
+from project_service.kit import exact_json
 
 MAX_DECOMPRESSED_BYTES = 100 << 20
 MAX_HEADER_BYTES = 64 << 10
@@ -234,20 +233,10 @@ def read_event_id(value: Any) -> str | None:
 
 
 def read_json(raw: bytes) -> Any:
-    """Parse JSON as SDKs send it, with lone surrogates and with ``NaN``; raise ``ValueError`` if it is none."""
-    if bigint_json.has_too_many_values(raw):
+    """Parse JSON as SDKs send it, with control characters and ``NaN``; raise ``ValueError`` if it is none."""
+    if exact_json.has_too_many_values(raw):
         raise ValueError("too many values")
-    try:
-        return bigint_json.loads(raw)
-    except ValueError:
-        return _lenient(raw)
-
-
-def _lenient(raw: bytes) -> Any:
-    try:
-        return json.loads(raw.decode())
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
+    return exact_json.loads(raw, lenient=True, allow_nan=True)
 
 
 def _read_payload(body: io.BufferedReader, item: dict[str, Any], limit: int | None) -> bytes | None:

@@ -21,7 +21,7 @@ from project_service.areas.error_tracking.collection.scrubbing import (
     as_text,
 )
 from project_service.areas.error_tracking.collection.stack_traces import Entry
-from project_service.kit import bigint_json
+from project_service.kit import exact_json
 
 MAX_TAGS = 100
 MAX_BREADCRUMBS = 100
@@ -128,7 +128,7 @@ def parse_event(raw: dict[str, Any], arrival: Arrival, cleaner: Cleaner) -> Pars
         release=event["release"],
         user=identity,
         summary=summary,
-        details=_bounded(details, MAX_STORED_BYTES - len(bigint_json.dumps(summary))),
+        details=_bounded(details, MAX_STORED_BYTES - len(exact_json.dumps(summary))),
     )
 
 
@@ -231,13 +231,13 @@ def _fingerprint(raw: Any, cleaner: Cleaner) -> list[str]:
 
 def _bounded(details: dict[str, Any], max_bytes: int) -> dict[str, Any]:
     """Leave out what is least needed, part by part, until the details are at most ``max_bytes`` long."""
-    size = len(bigint_json.dumps(details))
+    size = len(exact_json.dumps(details))
     if size <= max_bytes:
         return details
     details["truncated"] = True
     for shorten in SHORTENINGS:
         shorten(details)
-        if len(bigint_json.dumps(details)) <= max_bytes:
+        if len(exact_json.dumps(details)) <= max_bytes:
             break
     return details
 

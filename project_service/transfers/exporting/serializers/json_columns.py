@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from project_service.kit import bigint_json
+from project_service.kit import exact_json
 
 MAX_TEXT_LENGTH = 64 << 10  # characters of JSON that are parsed at once
 EXTRA_INDEX = -3  # among the selected columns of issues and notes: before the timestamps
@@ -13,7 +13,7 @@ EXTRA_INDEX = -3  # among the selected columns of issues and notes: before the t
 
 def parse_json(stored: str | None) -> Any:
     """Parse the text of a JSON column, which may be null."""
-    return bigint_json.loads(stored) if stored else None
+    return exact_json.loads(stored) if stored else None
 
 
 def parse_each(stored: Iterable[str | None]) -> Iterator[Any]:
@@ -24,6 +24,6 @@ def parse_each(stored: Iterable[str | None]) -> Iterator[Any]:
         together.append(text or "null")
         size += len(together[-1])
         if size > MAX_TEXT_LENGTH:
-            yield from bigint_json.loads(f"[{','.join(together)}]")
+            yield from exact_json.loads(f"[{','.join(together)}]")
             together, size = [], 0
-    yield from bigint_json.loads(f"[{','.join(together)}]")
+    yield from exact_json.loads(f"[{','.join(together)}]")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from project_service.kit import bigint_json
+from project_service.kit import exact_json
 from project_service.transfers.exporting.context import ExportContext
 from project_service.transfers.exporting.serializers.labels import label_lines, undescribed_labels
 from project_service.transfers.exporting.serializers.milestones import serialize_milestones
@@ -29,7 +29,7 @@ def load_nested(context: ExportContext) -> None:
 def _nested_line(context: ExportContext, line: Line, names: tuple[str, ...]) -> Line:
     """Return a row as it is nested; a large one with its keys only, as the full row is in its own relation."""
     # without what changes with every transfer, or the next archive would differ
-    measured = bigint_json.dumps(line | dict.fromkeys(("id", "project_id", "events")))
+    measured = exact_json.dumps(line | dict.fromkeys(("id", "project_id", "events")))
     size = len(measured) + EVENT_BYTES * len(line.get("events", ()))
     if size <= min(MAX_NESTED_ROW_BYTES, context.nested_bytes_left):
         context.nested_bytes_left -= size

@@ -6,7 +6,7 @@ from typing import Any
 
 from project_service.domain.events.models import Action, Event
 from project_service.domain.tracker.notes import NOTE_TYPES
-from project_service.kit import bigint_json
+from project_service.kit import exact_json
 from project_service.transfers.archive import layout
 from project_service.transfers.importing.mapping.context import (
     MAPPED_BY_ALL,
@@ -30,7 +30,7 @@ def map_events(context: ImportContext, rows: Any, target_type: str, target_id: i
             continue
         payload = row.get("push_event_payload")
         extra = context.extra_of(row, EVENT_KEYS)
-        is_shown = isinstance(payload, dict) and len(bigint_json.dumps(payload)) <= MAX_PAYLOAD_BYTES
+        is_shown = isinstance(payload, dict) and len(exact_json.dumps(payload)) <= MAX_PAYLOAD_BYTES
         if payload is not None and not is_shown:
             extra = (extra or {}) | {"push_event_payload": context.users.map_references(payload)}
         if row.get("updated_at") not in (None, row.get("created_at")):

@@ -8,7 +8,7 @@ from typing import Any
 from project_service.domain.events.models import Restriction
 from project_service.domain.tracker import notes
 from project_service.domain.tracker.notes import NOTE_TYPES, Note
-from project_service.kit import bigint_json
+from project_service.kit import exact_json
 from project_service.transfers.archive import layout, parsing
 from project_service.transfers.archive.parsing import MAX_DEPTH
 from project_service.transfers.importing.mapping.context import (
@@ -143,7 +143,7 @@ def position_of(value: Any) -> dict[str, Any] | None:
         if len(value) > MAX_POSITION_LENGTH:
             return None
         try:
-            value = bigint_json.loads(value)
+            value = exact_json.loads(value)
         except ValueError:
             return None
         if parsing.is_too_deep(value, MAX_DEPTH - LEVELS_ABOVE_POSITION):
@@ -151,4 +151,4 @@ def position_of(value: Any) -> dict[str, Any] | None:
         refuse_unstorable(value)
     if not isinstance(value, dict) or parsing.is_too_deep(value):
         return None
-    return value if len(bigint_json.dumps(value)) <= MAX_POSITION_LENGTH else None
+    return value if len(exact_json.dumps(value)) <= MAX_POSITION_LENGTH else None

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, TypeGuard
 
-from project_service.kit import bigint_json
+from project_service.kit import exact_json
 from project_service.kit.times import read_time
 from project_service.transfers.importing.refusals import invalid
 
@@ -32,7 +32,7 @@ def text_of(value: Any) -> str | None:
     """Return a value as text; other JSON values as their JSON."""
     if value is None or isinstance(value, str):
         return value
-    return bigint_json.dumps(value).decode()
+    return exact_json.dumps(value).decode()
 
 
 def title_of(row: dict[str, Any]) -> str:

@@ -40,10 +40,10 @@ from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.notes import Note
 from project_service.domain.users import User
-from project_service.factory import LARGEST_BODY
 from project_service.kit import clock
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.http.errors import Conflict
+from project_service.kit.http.view_admission import MAX_BODY_BYTES
 from tests.support import sample_data
 
 pytestmark = pytest.mark.both_databases
@@ -224,7 +224,7 @@ def test_a_body_beyond_the_limits_is_refused_before_the_key(body, key, post):
 
 @pytest.mark.parametrize("key", [KEY, OTHER_KEY, None])
 def test_a_body_above_the_largest_limit_is_a_bad_request(key, post):
-    assert status_and_body(post(b'{"a":"' + b"x" * LARGEST_BODY + b'"}', key=key)) == (400, b"")
+    assert status_and_body(post(b'{"a":"' + b"x" * MAX_BODY_BYTES + b'"}', key=key)) == (400, b"")
     assert alerts() == []
 
 

@@ -14,18 +14,23 @@ from typing import Any
 import orjson
 import structlog
 
+from project_service.kit.security import known_secrets
+
 REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 HIDDEN = "[FILTERED]"
 STANDARD_ERROR = 2
 LIFECYCLE = "project_service.lifecycle"  # the logger for starts, restarts and stops of processes
 TEXT = "text"
 _UTC_STAMP = structlog.processors.TimeStamper(fmt="iso", utc=True)
-_NAMES = "token|passw(?:or)?d|secret|api[-_]?key|private"
+_NAMES = "token|passw(?:or)?d|passphrase|pwd|secret|api[-_]?key|private|signature|jwt"
 _HEADERS = "authorization|cookie"
 _IS = r"""[\w-]{0,40}\\*["']?\s*[=:]\s*"""
-_SUSPICIOUS = re.compile(rf"{_NAMES}|{_HEADERS}|://", re.IGNORECASE)
+_SUSPICIOUS = re.compile(rf"{_NAMES}|{_HEADERS}|://", re.IGNORECASE)  # besides known secrets
 # every match above contains one of these; none has an "i", which has four forms when case is ignored
-_WORDS = ("token", "passw", "secret", "key", "vate", "author", "cook", "://")
+_WORDS = (
+    *("token", "pass", "pwd", "secret", "key", "vate", "author", "cook", "://", "gnature", "jwt"),
+    *known_secrets.HINTS,
+)
 _SECRET_NAME = re.compile(rf"{_NAMES}|{_HEADERS}", re.IGNORECASE)
 _IN_TEXT = (
     # credentials of an address; first, since the others may take the "@" for a part of a secret
@@ -135,11 +140,10 @@ def _is_secret(name: str) -> bool:
 
 
 def _without_secrets(text: str) -> str:
-    if not _SUSPICIOUS.search(text):  # most texts: one search instead of four
-        return text
-    for pattern in _IN_TEXT:
-        text = pattern.sub(rf"\1{HIDDEN}", text)
-    return text
+    if _SUSPICIOUS.search(text):  # most texts: one search instead of four
+        for pattern in _IN_TEXT:
+            text = pattern.sub(rf"\1{HIDDEN}", text)
+    return known_secrets.without_known_secrets(text, HIDDEN)
 
 
 def _dumps(entry: Any, **options: Any) -> str:

@@ -13,6 +13,8 @@ import re
 from collections.abc import Collection
 from typing import Any
 
+from project_service.kit.security.known_secrets import without_known_secrets
+
 FILTERED = "[Filtered]"
 ELLIPSIS = "…"
 MAX_TEXT_LENGTH = 8192
@@ -22,12 +24,18 @@ MAX_DEPTH = 10
 MAX_ENTRIES = 200
 MAX_ASSIGNED_KEY_LENGTH = 100
 MIN_CARD_DIGITS = 13
+MIN_CARD_NUMBER, MAX_CARD_NUMBER = 10**12, 10**19
+CARD_FIRST_DIGITS = "23456"  # payment cards; milliseconds and nanoseconds since 1970 begin with 1
+SCHEMES = ("bearer", "basic", "token", "digest", "apikey", "negotiate", "sentry")
 
 SECRET_WORDS = frozenset(
     [
         "password",
         "passwd",
         "pwd",
+        "pass",
+        "pw",
+        "passphrase",
         "secret",
         "secrets",
         "token",
@@ -44,11 +52,14 @@ SECRET_WORDS = frozenset(
         "ssn",
         "cvv",
         "cvc",
+        "jwt",
+        "sig",
     ]
 )
 SECRET_PARTS = (
     "password",
     "passwd",
+    "passphrase",
     "secret",
     "apikey",
     "accesskey",
@@ -61,13 +72,27 @@ SECRET_PARTS = (
     "refreshtoken",
     "creditcard",
     "cardnumber",
+    "amzsignature",
+    "googsignature",
 )
 SURROGATE = re.compile("[\ud800-\udfff]")
 SEPARATOR = re.compile(r"[^0-9A-Za-z]+")
 CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 KEY_CHARACTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.[]"
+# what may stand between a key and the "=" or ":" behind it, and between that and the value
+MARGIN_CHARACTERS = " \t\"'`\\"
+MAX_MARGIN_LENGTH = 12
+SEPARATORS = re.compile(r"""(?<=[\w\] \t"'`])(?::=|=>|={1,3}|:)""")
+VALUE_START = re.compile(r"""[ \t]{0,8}+(?:[bBrRuUfF]{1,2}(?=["']))?(\\{0,4}["'`])?""")
 VALUE_END = re.compile(r"""[&;\s"']""")
-QUOTED_PAIR = re.compile(r"""["']([\w.-]{1,100})["'] ?: ?(["'])""")
+LINE_END = re.compile(r"""[\r\n"']""")
+SCHEME = re.compile(r"[A-Za-z][\w-]{0,20}[ \t]{1,8}(?=[^\s])")
+AGAIN = re.compile(r"[ \t]{0,8}+=(?!=)")  # of an annotation: "password: str = 'X'"
+OPTION = re.compile(r"(?<![\w-])--?([A-Za-z][\w-]{0,80})(?=[ \t]{1,8}(?!-)\S)")
+WORDS_OF_SECRETS = re.compile(
+    "pass|pw|secret|token|auth|cred|bearer|session|cookie|csrf|xsrf|ssn|cv[vc]|key|card|jwt|sig", re.IGNORECASE
+)
+HEADERS = ("authorization", "cookie")  # their value is the rest of the line
 USER_INFO = re.compile(r"""://[^\s/"'<>]{1,500}@""")
 CARD = re.compile(r"(?<![0-9])[0-9](?:[ -]?[0-9]){12,18}(?![0-9])")
 PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----")
@@ -109,10 +134,10 @@ class Cleaner:
         if isinstance(value, dict):
             return ELLIPSIS if depth == 0 else self._object(value, depth)
         if isinstance(value, list):
-            return ELLIPSIS if depth == 0 else [self._element(one, depth) for one in value[:MAX_ENTRIES]]
+            return ELLIPSIS if depth == 0 else self._list(value, depth)
         if isinstance(value, float) and not math.isfinite(value):
             return None
-        return value
+        return FILTERED if isinstance(value, int | float) and is_card_number(value) else value
 
     def is_secret(self, key: str) -> bool:
         """Whether the value of this key must not be stored."""
@@ -125,48 +150,72 @@ class Cleaner:
             cleaned[self.text(str(key), MAX_KEY_LENGTH)] = FILTERED if hidden else self.data(inner, depth - 1)
         return cleaned
 
-    def _element(self, value: Any, depth: int) -> Any:
-        if isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and self.is_secret(value[0]):
-            return [self.text(value[0], MAX_KEY_LENGTH), FILTERED]
-        return self.data(value, depth - 1)
+    def _list(self, values: list[Any], depth: int) -> list[Any]:
+        """Clean a list; what follows the name of a secret in it is a secret, as in arguments of a command.
+
+        So it is also in lists of names and values by turns.
+        """
+        cleaned: list[Any] = []
+        is_by_turns = len(values) % 2 == 0
+        for position, value in enumerate(values[:MAX_ENTRIES]):
+            before = values[position - 1] if position else None
+            is_pair = is_by_turns and position % 2 == 1
+            if isinstance(before, str) and value is not None and self._names_next(before, value, is_pair=is_pair):
+                cleaned.append(FILTERED)
+            else:
+                cleaned.append(self.data(value, depth - 1))
+        return cleaned
+
+    def _names_next(self, before: str, value: Any, *, is_pair: bool) -> bool:
+        """Whether a text in a list is the name of a secret that follows it."""
+        if len(before) > MAX_KEY_LENGTH or "=" in before or not self.is_secret(before):
+            return False
+        if before.startswith("-"):
+            return not (isinstance(value, str) and value.startswith("--"))
+        return is_pair
 
     def _scrub(self, text: str) -> str:
-        if "=" in text:
-            text = self._without_assignments(text)
-        if ":" in text:
-            text = self._without_quoted_pairs(text)
-            if "@" in text and "://" in text:
-                text = USER_INFO.sub(_without_password, text)
+        if self._hidden or WORDS_OF_SECRETS.search(text):
+            if "=" in text or ":" in text:
+                text = self._without_assignments(text)
+            if "-" in text:
+                text = self._without_options(text)
+        if "@" in text and "://" in text:
+            text = USER_INFO.sub(_without_password, text)
         if "PRIVATE KEY-----" in text:
             text = _without_private_keys(text)
+        text = without_known_secrets(text, FILTERED)
         return CARD.sub(_without_card, text) if len(text) >= MIN_CARD_DIGITS else text
 
     def _without_assignments(self, text: str) -> str:
-        """Remove the value of every ``key=value`` with a secret key."""
-        parts: list[str] = []
-        last, at = 0, text.find("=")
-        while at != -1:
-            before = text[max(last, at - MAX_ASSIGNED_KEY_LENGTH) : at]
-            key = before[len(before.rstrip(KEY_CHARACTERS)) :]
-            following = at + 1
-            if key and self.is_secret(key):
-                end = _value_end(text, at + 1)
-                if end > at + 1:
-                    parts += (text[last : at + 1], FILTERED)
-                    last = following = end
-            at = text.find("=", following)
-        return "".join((*parts, text[last:])) if parts else text
-
-    def _without_quoted_pairs(self, text: str) -> str:
-        """Remove the value of every ``"key": "value"`` with a secret key, as in JSON and in Python's ``repr``."""
+        """Remove the values of ``key=value``, ``key: value`` and ``"key" => "value"`` with a secret key."""
         parts: list[str] = []
         last = 0
-        for found in QUOTED_PAIR.finditer(text):
-            if found.start() < last or not self.is_secret(found[1]):
+        for separator in SEPARATORS.finditer(text):
+            at = separator.start()
+            if at < last:
                 continue
-            end = text.find(found[2], found.end())
-            parts += (text[last : found.end()], FILTERED)
-            last = len(text) if end == -1 else end
+            key = _key_before(text, last, at)
+            if not key or not self.is_secret(key) or (separator[0] == ":" and not _is_value_of(key, text, at)):
+                continue
+            is_header = separator[0] == ":" and any(name in squeezed(key) for name in HEADERS)
+            start, end = _value_of(text, separator.end(), is_header=is_header)
+            if end > start:
+                parts += (text[last:start], FILTERED)
+                last = end
+        return "".join((*parts, text[last:])) if parts else text
+
+    def _without_options(self, text: str) -> str:
+        """Remove the values of ``--key value`` with a secret key."""
+        parts: list[str] = []
+        last = 0
+        for option in OPTION.finditer(text):
+            if option.start() < last or not self.is_secret(option[1]):
+                continue
+            start, end = _value_of(text, option.end(), is_header=False)
+            if end > start:
+                parts += (text[last:start], FILTERED)
+                last = end
         return "".join((*parts, text[last:])) if parts else text
 
 
@@ -194,13 +243,68 @@ def is_secret_key(key: str, hidden: tuple[str, ...] = ()) -> bool:
     return not SECRET_WORDS.isdisjoint(word.lower() for word in words)
 
 
-def _value_end(text: str, start: int) -> int:
-    """Return where the value that begins at ``start`` ends; a quoted value ends with its quotation mark."""
-    if text[start : start + 1] in ("'", '"'):
-        end = text.find(text[start], start + 1)
-        return len(text) if end == -1 else end + 1
-    found = VALUE_END.search(text, start)
-    return len(text) if found is None else found.start()
+def is_card_number(value: float) -> bool:
+    """Whether a number is that of a payment card: from its first digit on, so that times are none."""
+    if not MIN_CARD_NUMBER <= value < MAX_CARD_NUMBER or value != int(value):
+        return False
+    digits = str(int(value))
+    return digits[0] in CARD_FIRST_DIGITS and passes_luhn(digits)
+
+
+def passes_luhn(digits: str) -> bool:
+    """Whether the last digit is the check digit of the others (ISO/IEC 7812-1)."""
+    numbers = [int(digit) for digit in digits]
+    doubled = (2 * digit - 9 if digit > 4 else 2 * digit for digit in numbers[-2::-2])
+    return (sum(numbers[-1::-2]) + sum(doubled)) % 10 == 0
+
+
+def _key_before(text: str, start: int, end: int) -> str:
+    """Return the key that ends before a separator, without quotation marks and blanks."""
+    before = text[max(start, end - MAX_ASSIGNED_KEY_LENGTH - MAX_MARGIN_LENGTH) : end]
+    before = before[:-MAX_MARGIN_LENGTH] + before[-MAX_MARGIN_LENGTH:].rstrip(MARGIN_CHARACTERS)
+    return before[len(before.rstrip(KEY_CHARACTERS)) :][-MAX_ASSIGNED_KEY_LENGTH:]
+
+
+def _is_value_of(key: str, text: str, colon: int) -> bool:
+    """Whether a value follows a colon: behind a blank or quotation mark, or after a key like ``password``.
+
+    Behind other keys a colon without a blank is that of a port or a name, such as ``auth:8080``.
+    """
+    following = text[colon + 1 : colon + 2]
+    if following == ":" or text[colon - 1 : colon] == ":" or text[colon + 1 : colon + 3] == "//":
+        return False
+    return following in (" ", "\t", "'", '"', "\\") or any(part in squeezed(key) for part in SECRET_PARTS)
+
+
+def _value_of(text: str, position: int, *, is_header: bool) -> tuple[int, int]:
+    """Return where the value behind a separator or option begins and ends, without its quotation marks."""
+    opening = VALUE_START.match(text, position)
+    start = position if opening is None else opening.end()
+    if opening is not None and opening[1]:
+        end = text.find(opening[1], start)
+        end = len(text) if end == -1 else end
+    elif is_header:
+        ending = LINE_END.search(text, start)
+        end = len(text) if ending is None else ending.start()
+    else:
+        scheme = SCHEME.match(text, start)
+        is_scheme = scheme is not None and scheme[0].strip().lower() in SCHEMES
+        ending = VALUE_END.search(text, scheme.end() if scheme is not None and is_scheme else start)
+        end = len(text) if ending is None else ending.start()
+    if end > start and (again := AGAIN.match(text, end)) is not None:
+        return start, max(end, _value_of_assignment(text, again.end()))
+    return start, end
+
+
+def _value_of_assignment(text: str, position: int) -> int:
+    """Return the end of the value of an annotated name."""
+    opening = VALUE_START.match(text, position)
+    start = position if opening is None else opening.end()
+    if opening is not None and opening[1]:
+        end = text.find(opening[1], start)
+        return len(text) if end == -1 else end
+    ending = VALUE_END.search(text, start)
+    return len(text) if ending is None else ending.start()
 
 
 def _without_password(found: re.Match[str]) -> str:
@@ -220,6 +324,5 @@ def _without_private_keys(text: str) -> str:
 
 
 def _without_card(found: re.Match[str]) -> str:
-    digits = [int(character) for character in found[0] if character not in " -"]
-    doubled = (2 * digit - 9 if digit > 4 else 2 * digit for digit in digits[-2::-2])
-    return FILTERED if (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0 else found[0]
+    digits = found[0].replace(" ", "").replace("-", "")
+    return FILTERED if passes_luhn(digits) else found[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 from urllib.parse import unquote
 
@@ -21,7 +22,6 @@ from project_service.areas.vulnerabilities.formats.shapes import (
     ScannerSection,
     SkippedEntries,
     obj,
-    objs,
     text,
 )
 from project_service.areas.vulnerabilities.levels import FindingSeverity
@@ -52,12 +52,17 @@ def read(top: Data, reading: Reading) -> Iterator[ReportEntry | SkippedEntries]:
     found = top.get("vulnerabilities")
     if found is not None and not isinstance(found, list | Entries):
         raise BrokenReport(FAILED, "must be an array", "/vulnerabilities")
-    entries = shapes.within_limit(_pairs(found or ()), "vulnerabilities of components", FORM, "/vulnerabilities")
+    pairs = _pairs(found or (), section, reading)
+    entries = shapes.within_limit(pairs, "vulnerabilities of components", FORM, "/vulnerabilities")
     is_empty = True
-    for vulnerability, reference, pointer in entries:
+    for item in entries:
         is_empty = False
+        if isinstance(item, SkippedEntries):
+            yield item
+            continue
+        vulnerability, reference, pointer = item
         try:
-            yield _entry(vulnerability, reference, section, components, reading, pointer)
+            yield vulnerability.entry(reference, components, reading, pointer)
         except BrokenEntry:
             yield reading.broken(section, pointer)
     if is_empty and (found is None or reading.options.report_type is None):
@@ -84,47 +89,68 @@ def _scanner(metadata: Data) -> Scanner:
     return Scanner(shapes.slug(name) or "cyclonedx", name, text(first.get("version")) or None)
 
 
-def _pairs(vulnerabilities: Any) -> Iterator[tuple[Data, str | None, str]]:
-    """Return each vulnerability with the reference to each component that it affects; none means the whole."""
+class _Vulnerability:
+    """A vulnerability: what is the same for every component that it affects."""
+
+    def __init__(self, data: Data, section: ScannerSection) -> None:
+        self._section = section
+        self._analysis = obj(data.get("analysis"))
+        self._texts = [text(data.get("description")), text(data.get("detail"))]
+        self._solution = text(data.get("recommendation")) or text(data.get("workaround")) or None
+        self._suppression = _suppression(self._analysis)
+        source = obj(data.get("source"))
+        self._severity = _severity(data, text(source.get("name")))
+        advisories = shapes.members(data.get("advisories"))
+        urls = [(text(one.get("url")), text(one.get("title"))) for one in advisories]
+        self._urls = [*urls, (text(source.get("url")), "")]
+        try:
+            self._identifiers = _identifiers(data, source, section, self._texts[0])
+        except BrokenEntry:
+            self._identifiers = []
+
+    def entry(
+        self, reference: str | None, components: Components, reading: Reading, pointer: str
+    ) -> ReportEntry | SkippedEntries:
+        """Return the finding for one component; without a reference it is the whole."""
+        if self._analysis.get("state") in RESOLVED:
+            return SkippedEntries(self._section, "resolved", pointer)
+        package = components.whole if reference is None else _package(reference, components, reading, pointer)
+        if not self._identifiers:
+            raise BrokenEntry
+        return package_entry(
+            self._section,
+            self._section.default_type,
+            package,
+            self._identifiers,
+            self._severity,
+            texts=self._texts,
+            solution=self._solution,
+            urls=self._urls,
+            suppression=self._suppression,
+        )
+
+
+def _pairs(
+    vulnerabilities: Any, section: ScannerSection, reading: Reading
+) -> Iterator[tuple[_Vulnerability, str | None, str] | SkippedEntries]:
+    """Return each vulnerability with the reference to each component that it affects; none means the whole.
+
+    A component that is named twice is one; of more than ``MAX_AFFECTED`` the rest is left out.
+    """
     for number, one in enumerate(vulnerabilities):
-        pointer, vulnerability = f"/vulnerabilities/{number}", obj(one)
-        affects = vulnerability.get("affects")
-        found = affects if isinstance(affects, list) and affects else [None]
-        for place, affected in enumerate(found):
-            if affected is None and not affects:
-                yield vulnerability, None, pointer
-            else:
-                yield vulnerability, text(obj(affected).get("ref")), f"{pointer}/affects/{place}"
-
-
-def _entry(
-    vulnerability: Data,
-    reference: str | None,
-    section: ScannerSection,
-    components: Components,
-    reading: Reading,
-    pointer: str,
-) -> ReportEntry | SkippedEntries:
-    analysis = obj(vulnerability.get("analysis"))
-    if analysis.get("state") in RESOLVED:
-        return SkippedEntries(section, "resolved", pointer)
-    description = text(vulnerability.get("description"))
-    package = components.whole if reference is None else _package(reference, components, reading, pointer)
-    source = obj(vulnerability.get("source"))
-    identifiers = _identifiers(vulnerability, source, section, description)
-    advisories = vulnerability.get("advisories")
-    links = [(text(one.get("url")), text(one.get("title"))) for one in objs(_list(advisories))]
-    return package_entry(
-        section,
-        section.default_type,
-        package,
-        identifiers,
-        _severity(vulnerability, text(source.get("name"))),
-        texts=[description, text(vulnerability.get("detail"))],
-        solution=text(vulnerability.get("recommendation")) or text(vulnerability.get("workaround")) or None,
-        urls=[*links, (text(source.get("url")), "")],
-        suppression=_suppression(analysis),
-    )
+        pointer, data = f"/vulnerabilities/{number}", obj(one)
+        vulnerability, affects = _Vulnerability(data, section), data.get("affects")
+        if not isinstance(affects, list) or not affects:
+            yield vulnerability, None, pointer
+            continue
+        places: dict[str, int] = {}
+        for place, affected in enumerate(affects):
+            places.setdefault(text(obj(affected).get("ref")), place)
+        for reference, place in islice(places.items(), shapes.MAX_AFFECTED):
+            yield vulnerability, reference, f"{pointer}/affects/{place}"
+        if (left := len(places) - shapes.MAX_AFFECTED) > 0:
+            reading.warn("over_limit", pointer)
+            yield SkippedEntries(section, shapes.LIMIT, pointer, left)
 
 
 def _identifiers(vulnerability: Data, source: Data, section: ScannerSection, description: str) -> list[Data]:
@@ -132,7 +158,7 @@ def _identifiers(vulnerability: Data, source: Data, section: ScannerSection, des
     if not own and not description.strip():
         raise BrokenEntry
     issuer = shapes.slug(text(source.get("name"))) or section.scanner.id
-    references = [(one.get("id"), None) for one in objs(_list(vulnerability.get("references")))]
+    references = [(one.get("id"), None) for one in shapes.members(vulnerability.get("references"))]
     found = identifying.advisories([(own, source.get("url")), *references], issuer)
     if not found:
         found = [identifying.identifier(f"{section.scanner.id}_message", shapes.title(description))]
@@ -154,7 +180,7 @@ def _package(reference: str, components: Components, reading: Reading, pointer: 
 
 def _severity(vulnerability: Data, source: str) -> FindingSeverity:
     """Return the severity of the first rating that has one, those of the vulnerability's own source first."""
-    ratings = list(objs(_list(vulnerability.get("ratings"))))
+    ratings = shapes.members(vulnerability.get("ratings"))
 
     def priority(rating: Data) -> tuple[bool, int]:
         method = text(rating.get("method"))

@@ -8,9 +8,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
-from project_service.areas.vulnerabilities.formats.shapes import Data, collapsed, obj, text, web
+from project_service.areas.vulnerabilities.formats.shapes import MAX_VALUES, Data, collapsed, obj, text, web
 from project_service.areas.vulnerabilities.locations import image_without_tag
 from project_service.areas.vulnerabilities.report_types import CONTAINER_SCANNING, DAST
 
@@ -56,7 +57,7 @@ def advisory(value: str, source: str, url: str | None = None) -> Data:
 def advisories(values: Iterable[tuple[Any, Any]], source: str) -> list[Data]:
     """Return identifiers from pairs of id and url, each once."""
     found: dict[tuple[str, str], Data] = {}
-    for value, url in values:
+    for value, url in islice(values, MAX_VALUES):
         if id_ := text(value).strip():
             one = advisory(id_, source, web(url))
             found.setdefault((one["external_type"], one["external_id"]), one)
@@ -66,10 +67,11 @@ def advisories(values: Iterable[tuple[Any, Any]], source: str) -> list[Data]:
 def weaknesses(values: Iterable[Any]) -> list[Data]:
     """Return CWE identifiers from numbers and texts, each once."""
     numbers: dict[str, None] = {}
-    for value in values:
+    for value in islice(values, MAX_VALUES):
         if type(value) is int and 0 < value < 10**6:
             numbers[str(value)] = None
         elif isinstance(value, str):
+            value = value[:MAX_ID_LENGTH]  # noqa: PLW2901  # every finding repeats this
             whole = NUMBER.fullmatch(value.strip())
             numbers.update(dict.fromkeys([whole[1]] if whole else WEAKNESS.findall(value)))
     return [
@@ -81,7 +83,7 @@ def weaknesses(values: Iterable[Any]) -> list[Data]:
 def owasp(tags: Iterable[str]) -> list[Data]:
     """Return OWASP identifiers from tags, each once."""
     found: dict[str, Data] = {}
-    for tag in tags:
+    for tag in islice(tags, MAX_VALUES):
         if match := OWASP.match(tag.strip()):
             value = f"{match[1].upper()}:{match[2]}"
             name = f"{value} - {collapsed(match[3])}" if match[3] else value
@@ -174,7 +176,7 @@ def _usable(value: Any) -> str:
 def _newest(fingerprints: Data) -> str:
     """Join fingerprints, of each name that of the highest version."""
     newest: dict[str, tuple[int, str]] = {}
-    for name, value in fingerprints.items():
+    for name, value in islice(fingerprints.items(), MAX_VALUES):
         if found := _usable(value):
             version = VERSION_OF_NAME.search(name)
             stem = name[: version.start()] if version else name
@@ -186,6 +188,6 @@ def _newest(fingerprints: Data) -> str:
 def _joined(partial: Data) -> str:
     return "|".join(
         f"{name}={found}"
-        for name in sorted(partial)
+        for name in sorted(islice(partial, MAX_VALUES))
         if name not in OF_THE_COMMIT and name != LINE_HASH and (found := _usable(partial[name]))
     )

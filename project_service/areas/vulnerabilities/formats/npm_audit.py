@@ -11,6 +11,7 @@ from project_service.areas.vulnerabilities.formats.documents.report_json import 
 from project_service.areas.vulnerabilities.formats.grading import severity_word
 from project_service.areas.vulnerabilities.formats.packages import Package, package_entry, pointer_part
 from project_service.areas.vulnerabilities.formats.shapes import (
+    MAX_AFFECTED,
     BrokenEntry,
     Data,
     Reading,
@@ -82,7 +83,13 @@ def _of_npm_7(top: Data, above: str) -> Iterator[tuple[Any, Package, str | None,
 def _of_npm_6(top: Data, above: str) -> Iterator[tuple[Any, Package, str | None, str]]:
     for name, one in _members(top, "advisories", above):
         advisory = obj(one)
-        versions = dict.fromkeys(text(found.get("version")) for found in _objects(advisory.get("findings"))) or [""]
+        versions = dict.fromkeys(text(found.get("version")) for found in _objects(advisory.get("findings"))) or {
+            "": None
+        }
+        if len(versions) > MAX_AFFECTED:
+            raise BrokenReport(
+                FAILED, f"has more than {MAX_AFFECTED} versions", f"{above}/advisories/{pointer_part(name)}"
+            )
         for version in versions:
             package = Package(text(advisory.get("module_name")), version, LOCK_FILE)
             solution = text(advisory.get("recommendation")) or None

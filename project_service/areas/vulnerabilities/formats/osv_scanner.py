@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from project_service.areas.vulnerabilities.formats import identifying, shapes
@@ -34,56 +36,89 @@ def read(top: Data, reading: Reading) -> Iterator[ReportEntry | SkippedEntries]:
     """Return the entries of a document."""
     section = reading.section(OSV_SCANNER, DEPENDENCY_SCANNING)
     paths = Paths(reading)
-    for source, entry, group, pointer in shapes.within_limit(_groups(top["results"]), "groups", FORM, "/results"):
+    for package, group, pointer in shapes.within_limit(_groups(top["results"], paths), "groups", FORM, "/results"):
         try:
-            yield _finding(source, entry, group, section, paths, pointer)
+            yield package.finding(group, section, pointer)
         except BrokenEntry:
             yield reading.broken(section, pointer)
 
 
-def _groups(results: Any) -> Iterator[tuple[Data, Data, Data, str]]:
+def _groups(results: Any, paths: Paths) -> Iterator[tuple[_Packaged, Data, str]]:
     """Return every group of every package; ids in no group are one by themselves."""
     for number, result in enumerate(results):
         for place, entry in enumerate(_list(result.get("packages"))):
             pointer = f"/results/{number}/packages/{place}"
-            package = obj(entry)
+            package = _Packaged(obj(entry), text(obj(result.get("source")).get("path")), paths)
             grouped: set[str] = set()
-            for position, one in enumerate(_list(package.get("groups"))):
+            for position, one in enumerate(_list(package.entry.get("groups"))):
                 group = obj(one)
                 grouped.update(texts(group.get("ids")))
-                yield obj(result.get("source")), package, group, f"{pointer}/groups/{position}"
-            for position, one in enumerate(_list(package.get("vulnerabilities"))):
+                yield package, group, f"{pointer}/groups/{position}"
+            for position, one in enumerate(_list(package.entry.get("vulnerabilities"))):
                 name = text(obj(one).get("id"))
                 if name not in grouped:
                     alone = {"ids": [name], "aliases": obj(one).get("aliases")}
-                    yield obj(result.get("source")), package, alone, f"{pointer}/vulnerabilities/{position}"
+                    yield package, alone, f"{pointer}/vulnerabilities/{position}"
 
 
-def _finding(
-    source: Data, entry: Data, group: Data, section: ScannerSection, paths: Paths, pointer: str
-) -> ReportEntry:
-    about = obj(entry.get("package"))
-    name, ids = text(about.get("name")), texts(group.get("ids"))
-    if text(about.get("ecosystem")) == MAVEN:
-        name = name.replace(":", "/")
-    identifiers = identifying.advisories(((one, None) for one in (*ids, *texts(group.get("aliases")))), OSV_SCANNER.id)
-    if not name or not ids or not identifiers:
-        raise BrokenEntry
-    advisories = [one for one in objs(_list(entry.get("vulnerabilities"))) if text(one.get("id")) in ids]
-    words = (severity_word(obj(one.get("database_specific")).get("severity")) for one in advisories)
-    severity = severity_score(group.get("max_severity")) or next((one for one in words if one), None)
-    path = text(source.get("path"))
-    fixed = next((found for one in advisories if (found := _fixed(one, text(about.get("name"))))), "")
-    return package_entry(
-        section,
-        section.default_type,
-        Package(name, text(about.get("version")), paths.relative(path, pointer=pointer) if path else ""),
-        [*identifiers, *identifying.weaknesses(one for advisory in advisories for one in _weaknesses(advisory))],
-        severity or FindingSeverity.UNKNOWN,
-        texts=[text(advisories[0].get(part)) for part in ("summary", "details")] if advisories else (),
-        solution=upgrade(name, [fixed] if fixed else []),
-        urls=[(text(one.get("url")), "") for found in advisories for one in objs(_list(found.get("references")))],
-    )
+@dataclass(frozen=True, slots=True)
+class _Advisory:
+    """What is used of an advisory of a package, by its position in the report."""
+
+    position: int
+    severity: FindingSeverity | None
+    texts: list[str]
+    fixed: str
+    weaknesses: list[Any]
+    urls: list[tuple[str, str]]
+
+
+class _Packaged:
+    """A package of a report, with its advisories by their ids: each is read once, however many groups name it."""
+
+    def __init__(self, entry: Data, path: str, paths: Paths) -> None:
+        self.entry, self._path, self._paths = entry, path, paths
+        about = obj(entry.get("package"))
+        self._name, self._version = text(about.get("name")), text(about.get("version"))
+        self._is_of_maven = text(about.get("ecosystem")) == MAVEN
+        self._advisories: dict[str, list[_Advisory]] = {}
+        for position, one in enumerate(objs(_list(entry.get("vulnerabilities")))):
+            self._advisories.setdefault(text(one.get("id")), []).append(self._advisory(position, one))
+
+    def finding(self, group: Data, section: ScannerSection, pointer: str) -> ReportEntry:
+        """Return the finding of a group of ids."""
+        name, ids = self._name.replace(":", "/") if self._is_of_maven else self._name, texts(group.get("ids"))
+        identifiers = identifying.advisories(
+            ((one, None) for one in (*ids, *texts(group.get("aliases")))), OSV_SCANNER.id
+        )
+        if not name or not ids or not identifiers:
+            raise BrokenEntry
+        named = (one for id_ in dict.fromkeys(ids) for one in self._advisories.get(id_, ())[: shapes.MAX_VALUES])
+        advisories = sorted(islice(named, shapes.MAX_VALUES), key=lambda one: one.position)
+        severity = severity_score(group.get("max_severity")) or next(
+            (one.severity for one in advisories if one.severity), None
+        )
+        fixed = next((one.fixed for one in advisories if one.fixed), "")
+        return package_entry(
+            section,
+            section.default_type,
+            Package(name, self._version, self._paths.relative(self._path, pointer=pointer) if self._path else ""),
+            [*identifiers, *identifying.weaknesses(one for advisory in advisories for one in advisory.weaknesses)],
+            severity or FindingSeverity.UNKNOWN,
+            texts=advisories[0].texts if advisories else (),
+            solution=upgrade(name, [fixed] if fixed else []),
+            urls=[url for one in advisories[: shapes.MAX_LINKS] for url in one.urls],
+        )
+
+    def _advisory(self, position: int, advisory: Data) -> _Advisory:
+        return _Advisory(
+            position,
+            severity_word(obj(advisory.get("database_specific")).get("severity")),
+            [text(advisory.get(part)) for part in ("summary", "details")],
+            _fixed(advisory, self._name),
+            list(islice(_weaknesses(advisory), shapes.MAX_VALUES)),
+            [(text(one.get("url")), "") for one in shapes.members(advisory.get("references"))],
+        )
 
 
 def _weaknesses(advisory: Data) -> Iterator[Any]:

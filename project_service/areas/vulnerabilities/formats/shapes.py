@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, TypeVar
 
 from project_service.areas.vulnerabilities.formats.documents.report_json import BrokenReport
@@ -20,6 +21,8 @@ MAX_DESCRIPTION_LENGTH = 50_000
 MAX_CODE_LENGTH = 2_000
 MAX_PATH_LENGTH = 1_024
 MAX_LINKS = 100
+MAX_VALUES = 200  # of a list inside an entry: every finding of the entry repeats the work
+MAX_AFFECTED = 1_000  # components or versions that one entry names
 MAX_STEPS = 1_000
 MAX_ENTRIES = 200_000
 MAX_ENTRIES_IN_MEMORY = 100_000
@@ -152,10 +155,10 @@ def objs(value: Any) -> Iterator[Data]:
 
 
 def texts(value: Any) -> list[str]:
-    """Return the texts of a list, or a text as a list of one."""
+    """Return the texts of a list, of which there may be ``MAX_VALUES``, or a text as a list of one."""
     if isinstance(value, str):
         value = [value]
-    return [found for one in value if (found := text(one))] if isinstance(value, list) else []
+    return [found for one in value[:MAX_VALUES] if (found := text(one))] if isinstance(value, list) else []
 
 
 def text(value: Any) -> str:
@@ -177,7 +180,7 @@ def cut(value: str, length: int) -> str:
 
 def title(message: str) -> str:
     """Return the name of a finding from its message: the first paragraph, in one line."""
-    paragraph = SECTION_PARAGRAPHS.split(message.strip().replace("\r\n", "\n"), 1)[0]
+    paragraph = SECTION_PARAGRAPHS.split(message[:MAX_DESCRIPTION_LENGTH].strip().replace("\r\n", "\n"), 1)[0]
     if "\n" in paragraph:
         lines = [line.strip() for line in paragraph.split("\n")]
         paragraph = " ".join(line for line, before in zip(lines, ["", *lines], strict=False) if line != before)
@@ -191,6 +194,7 @@ def collapsed(value: str) -> str:
 
 def description(name: str, message: str, *more: str, code: str = "") -> str | None:
     """Return the description: the message if it says more than the name, then the other blocks, each once."""
+    message, more = _shortened(message), tuple(map(_shortened, more))  # every finding of an entry repeats this
     blocks = dict.fromkeys(block.strip() for block in (message, *more[:1]))
     if code.strip():
         fence = "```"
@@ -203,10 +207,19 @@ def description(name: str, message: str, *more: str, code: str = "") -> str | No
     return cut("\n\n".join(shown_blocks), MAX_DESCRIPTION_LENGTH) if shown_blocks else None
 
 
+def _shortened(text_: str) -> str:
+    return text_[: MAX_DESCRIPTION_LENGTH + 1]
+
+
+def members(value: Any) -> list[Data]:
+    """Return the objects among the first ``MAX_VALUES`` elements of a list; none for anything else."""
+    return list(objs(value[:MAX_VALUES])) if isinstance(value, list) else []
+
+
 def links(urls: Iterable[tuple[str, str]]) -> list[Data]:
     """Return links from pairs of url and name; each url once, only such of the web."""
     found: dict[str, Data] = {}
-    for url, name in urls:
+    for url, name in islice(urls, 2 * MAX_VALUES):
         address = url.strip()
         if is_web(address) and address not in found and len(found) < MAX_LINKS:
             found[address] = {"name": name, "url": address} if name else {"url": address}

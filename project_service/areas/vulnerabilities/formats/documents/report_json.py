@@ -25,6 +25,7 @@ from project_service.kit.http.errors import ServiceError
 
 MAX_PARSED_BYTES = 16 << 20
 BLOCK_BYTES = 1 << 20
+MAX_SPOOL_BYTES = 1 << 30
 MAX_DEPTH = 254  # of what orjson can serialize
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 BLANKS = b" \t\r\n"
@@ -297,7 +298,7 @@ class Spool:
     def __init__(self, items: Iterator[Any], directory: Path | None) -> None:
         self.file = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115  # open for as long as the spool is
         try:
-            self.file.writelines(serialized(item) + b"\n" for item in items)
+            self.file.writelines(self._lines(items))
         except BaseException:
             self.file.close()
             raise
@@ -305,6 +306,16 @@ class Spool:
     def __iter__(self) -> Iterator[Any]:
         self.file.seek(0)
         return map(orjson.loads, self.file)
+
+    def _lines(self, items: Iterator[Any]) -> Iterator[bytes]:
+        left = MAX_SPOOL_BYTES
+        for item in items:
+            line = serialized(item) + b"\n"
+            left -= len(line)
+            if left < 0:  # texts of rules and advisories are in each of their findings
+                reason = f"its findings are larger than {MAX_SPOOL_BYTES >> 20} MB together"
+                raise BrokenReport("the report is too large", reason)
+            yield line
 
     def close(self) -> None:
         self.file.close()

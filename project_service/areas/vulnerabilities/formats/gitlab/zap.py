@@ -5,8 +5,14 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
+from project_service.areas.vulnerabilities.formats.documents.report_json import BrokenReport
+
+FAILED = "dast security report parsing failed"
+MAX_INSTANCES = 10_000  # of one alert
+MAX_TEXT_LENGTH, MAX_LINKS = 50_000, 100
 RULES = "https://github.com/zaproxy/zaproxy/blob/w2019-01-14/docs/scanners.md"
 WEAKNESS = "https://cwe.mitre.org/data/definitions/{}.html"
 THREATS = "http://projects.webappsec.org/w/page/13246974/Threat%20Classification%20Reference%20Grid"
@@ -24,8 +30,11 @@ def vulnerabilities_of(site: Any) -> Iterator[tuple[str, dict[str, Any]]]:
             continue
         above = "/site" if number is None else f"/site/{number}"
         for place, alert in _objects(one.get("alerts")):
-            for inner, instance in _objects(alert.get("instances")):
-                yield f"{above}/alerts/{place}/instances/{inner}", _vulnerability(one, alert, instance)
+            pointer, shared = f"{above}/alerts/{place}/instances", _of_alert(alert)
+            for count, (inner, instance) in enumerate(_objects(alert.get("instances"))):
+                if count == MAX_INSTANCES:
+                    raise BrokenReport(FAILED, f"has more than {MAX_INSTANCES} instances", pointer)
+                yield f"{pointer}/{inner}", shared | {"location": _location(one, instance)}
 
 
 def _objects(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -34,8 +43,8 @@ def _objects(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:
             yield position, item
 
 
-def _vulnerability(site: dict[str, Any], alert: dict[str, Any], instance: dict[str, Any]) -> dict[str, Any]:
-    host = str(site.get("@name") or "")
+def _of_alert(alert: dict[str, Any]) -> dict[str, Any]:
+    """Return what all instances of an alert have in common; it is stored with each of them."""
     return {
         "message": alert.get("name"),
         "description": _plain(alert.get("desc")),
@@ -45,13 +54,20 @@ def _vulnerability(site: dict[str, Any], alert: dict[str, Any], instance: dict[s
         "confidence": CONFIDENCES.get(str(alert.get("confidence")), "unknown"),
         "scanner": {"id": "zaproxy", "name": "ZAProxy"},
         "identifiers": list(_identifiers(alert)),
-        "links": [{"url": _plain(text)} for text in _PARAGRAPH.findall(str(alert.get("reference") or ""))],
-        "location": {
-            "hostname": host,
-            "path": str(instance.get("uri") or "").removeprefix(host),
-            "method": instance.get("method") or "",
-            "param": instance.get("param") or "",
-        },
+        "links": [
+            {"url": _plain(found[1])}
+            for found in islice(_PARAGRAPH.finditer(str(alert.get("reference") or "")), MAX_LINKS)
+        ],
+    }
+
+
+def _location(site: dict[str, Any], instance: dict[str, Any]) -> dict[str, Any]:
+    host = str(site.get("@name") or "")
+    return {
+        "hostname": host,
+        "path": str(instance.get("uri") or "").removeprefix(host),
+        "method": instance.get("method") or "",
+        "param": instance.get("param") or "",
     }
 
 
@@ -65,4 +81,4 @@ def _identifiers(alert: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _plain(text: Any) -> str:
-    return html.unescape(_TAG.sub("", str(text or ""))).strip()
+    return html.unescape(_TAG.sub("", str(text or "")[:MAX_TEXT_LENGTH])).strip()

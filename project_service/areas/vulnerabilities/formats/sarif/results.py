@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from urllib.parse import urlsplit
 
 from project_service.areas.vulnerabilities.formats import identifying, shapes
@@ -83,11 +84,11 @@ class Result:
             identifiers=self.identifiers,
             location=place,
             described=shapes.description(title, self.description, rule.full or rule.summary, rule.help, code=code),
-            solution=self._solution(),
+            solution=self.solution,
             urls=shapes.links(((rule.url or "", ""), (text(self.result.get("hostedViewerUri")), ""))),
-            details=self._details(),
+            details=self.details,
         )
-        return ReportEntry(self.run.section, self.report_type, *self._levels(), key, data, self._suppression())
+        return ReportEntry(self.run.section, self.report_type, *self.levels, key, data, self.suppression)
 
     def _place(self, location: Data, physical: Data) -> Data:
         place = self.run.place(physical, self.pointer)
@@ -133,7 +134,9 @@ class Result:
             site["method"] = method
         return site
 
-    def _levels(self) -> tuple[FindingSeverity, Confidence]:
+    @cached_property
+    def levels(self) -> tuple[FindingSeverity, Confidence]:
+        """Return the severity and the confidence, the same at every location."""
         own = severities_of(self.properties)
         rule = self.rule.severities
         kind = text(self.result.get("kind"))
@@ -172,15 +175,14 @@ class Result:
                 found.append(identifying.identifier("cve", inside[0].upper()))
         else:
             found = [identifying.identifier(f"{scanner}_message", shapes.title(self.message))]
-        taxa = self.result.get("taxa")
-        references = [one for one in objs(taxa if isinstance(taxa, list) else ()) if self.run.rules.is_weakness(one)]
+        references = [one for one in shapes.members(self.result.get("taxa")) if self.run.rules.is_weakness(one)]
         cwe = self.properties.get("cwe")
         tags = (*rule.tags, *self.tags)
         found += identifying.weaknesses(
             (
                 *(one.get("id") for one in references),
                 *rule.related_weaknesses,
-                *(cwe if isinstance(cwe, list) else [cwe]),
+                *(cwe[: shapes.MAX_VALUES] if isinstance(cwe, list) else [cwe]),
                 *rule.weaknesses,
                 *(tag for tag in tags if "cwe-" in tag.lower()),
             )
@@ -219,16 +221,18 @@ class Result:
         found = found or TYPES_OF_SCANNERS.get(self.run.scanner.id, SAST)
         return CONTAINER_SCANNING if self.run.image and found == DEPENDENCY_SCANNING else found, image
 
-    def _solution(self) -> str | None:
+    @cached_property
+    def solution(self) -> str | None:
+        """Return the solution, the same at every location."""
         if self.package and self.package[2]:
             return f"Upgrade {self.package[0]} to {self.package[2]}."
-        fixes = self.result.get("fixes")
-        texts_of_fixes = (
-            text(obj(one.get("description")).get("text")) for one in objs(fixes if isinstance(fixes, list) else ())
-        )
+        fixes = shapes.members(self.result.get("fixes"))
+        texts_of_fixes = (text(obj(one.get("description")).get("text")) for one in fixes)
         return "\n".join(one for one in texts_of_fixes if one.strip()) or None
 
-    def _details(self) -> Data:
+    @cached_property
+    def details(self) -> Data:
+        """Return the details, the same at every location."""
         flows = self.result.get("codeFlows")
         found: Data = {}
         threads = obj(flows[0]).get("threadFlows") if isinstance(flows, list) and flows else None
@@ -253,9 +257,10 @@ class Result:
                 found.setdefault(number, f"{place['file']}{line}")
         return found
 
-    def _suppression(self) -> Data | None:
-        suppressions = self.result.get("suppressions")
-        found = list(objs(suppressions)) if isinstance(suppressions, list) else []
+    @cached_property
+    def suppression(self) -> Data | None:
+        """Return the dismissal, the same at every location."""
+        found = shapes.members(self.result.get("suppressions"))
         if not found or any(one.get("status") in NOT_SETTLED for one in found):
             return None
         justification = next((reason for one in found if (reason := text(one.get("justification")))), "")

@@ -17,8 +17,12 @@ from project_service.areas.vulnerabilities.formats.grading import (
 )
 from project_service.areas.vulnerabilities.formats.identifying import MAX_ID_LENGTH
 from project_service.areas.vulnerabilities.formats.shapes import (
+    MAX_DESCRIPTION_LENGTH,
     MAX_ENTRIES_IN_MEMORY,
+    MAX_VALUES,
     Data,
+    cut,
+    members,
     obj,
     objs,
     text,
@@ -146,7 +150,7 @@ class Rules:
         help_, full = obj(rule.get("help")), obj(rule.get("fullDescription"))
         tags = tuple(texts(properties.get("tags")))
         relations = rule.get("relationships")
-        targets = [obj(one.get("target")) for one in (objs(relations) if isinstance(relations, list) else ())]
+        targets = [obj(one.get("target")) for one in members(relations)]
         cwe = properties.get("cwe")
         sure = confidence_of_tags(tags)
         if sure is None and self._scanner_id != SEMGREP:
@@ -158,14 +162,14 @@ class Rules:
             level=text(obj(rule.get("defaultConfiguration")).get("level")),
             severities=severities_of(properties),
             confidence=sure,
-            summary=text(obj(rule.get("shortDescription")).get("text")),
-            full=text(full.get("markdown")) or text(full.get("text")),
-            help=text(help_.get("markdown")) or text(help_.get("text")),
-            help_text=text(help_.get("text")),
+            summary=_text(obj(rule.get("shortDescription")).get("text")),
+            full=_text(full.get("markdown")) or _text(full.get("text")),
+            help=_text(help_.get("markdown")) or _text(help_.get("text")),
+            help_text=_text(help_.get("text")),
             messages=obj(rule.get("messageStrings")),
             tags=tags,
             related_weaknesses=tuple(text(one.get("id")) for one in targets if self.is_weakness(one)),
-            weaknesses=tuple(cwe if isinstance(cwe, list) else [cwe]),
+            weaknesses=tuple(cwe[:MAX_VALUES] if isinstance(cwe, list) else [cwe]),
         )
 
     def _read_overrides(self) -> dict[str, str]:
@@ -180,6 +184,11 @@ class Rules:
             if name and level in LEVELS:
                 found.setdefault(name, level)
         return found
+
+
+def _text(value: Any) -> str:
+    """Return a text of a rule, shortened once: every result of the rule repeats it."""
+    return cut(text(value), MAX_DESCRIPTION_LENGTH)
 
 
 def severities_of(properties: Data) -> tuple[FindingSeverity | None, ...]:

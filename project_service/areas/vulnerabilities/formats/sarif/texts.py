@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from project_service.areas.vulnerabilities.formats.shapes import Data, obj, text
+from project_service.areas.vulnerabilities.formats.shapes import (
+    MAX_CODE_LENGTH,
+    MAX_DESCRIPTION_LENGTH,
+    Data,
+    obj,
+    text,
+)
 
 PLACEHOLDER = re.compile(r"\{([0-9]{1,3})\}|\{\{|\}\}")
 # [text](3): the number of a related location
@@ -22,7 +28,11 @@ def message_of(message: Data, strings: Data, shared: Data) -> tuple[str, str]:
     name = text(message.get("id"))
     if not plain.strip() and name:
         found = obj(strings.get(name)) or obj(shared.get(name))
-        plain, marked = text(found.get("text")), marked or text(found.get("markdown"))
+        # of a rule: every result repeats it
+        plain, marked = (
+            text(found.get("text"))[:MAX_DESCRIPTION_LENGTH],
+            marked or text(found.get("markdown"))[:MAX_DESCRIPTION_LENGTH],
+        )
     arguments = message.get("arguments")
     if isinstance(arguments, list) and arguments:
         plain, marked = _filled(plain, arguments), _filled(marked, arguments)
@@ -48,10 +58,19 @@ def _unescaped(message: str) -> str:
 
 
 def _filled(message: str, arguments: list[Any]) -> str:
-    def value(found: re.Match[str]) -> str:
-        if found[1] is None:
-            return found[0][0]
-        number = int(found[1])
-        return text(arguments[number]) if number < len(arguments) else found[0]
+    """Put arguments in the place of their numbers, up to ``MAX_DESCRIPTION_LENGTH`` characters."""
+    parts: list[str] = []
+    last = length = 0
+    for found in PLACEHOLDER.finditer(message):
+        parts += (message[last : found.start()], _value_of_placeholder(found, arguments))
+        last, length = found.end(), length + len(parts[-1]) + len(parts[-2])
+        if length > MAX_DESCRIPTION_LENGTH:
+            break
+    return "".join((*parts, message[last:]))[:MAX_DESCRIPTION_LENGTH]
 
-    return PLACEHOLDER.sub(value, message)
+
+def _value_of_placeholder(found: re.Match[str], arguments: list[Any]) -> str:
+    if found[1] is None:
+        return found[0][0]
+    number = int(found[1])
+    return text(arguments[number])[:MAX_CODE_LENGTH] if number < len(arguments) else found[0]

@@ -7,13 +7,13 @@ import re
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from typing import IO, Any, Protocol
 
 import brotli
 import zstandard
 
 from project_service.kit import exact_json
+from project_service.kit.gzip_reading import BadGzip, GzipReader
 
 MAX_DECOMPRESSED_BYTES = 100 << 20
 MAX_HEADER_BYTES = 64 << 10
@@ -24,7 +24,9 @@ CHUNK_BYTES = 64 << 10
 ZSTD_PIECE_BYTES = 256
 MAX_ZSTD_WINDOW_BYTES = 8 << 20
 EVENT_ID = re.compile(r"[0-9a-f]{32}")
-DEFLATE, GZIP, RAW_DEFLATE = 15, 31, -15  # the parameters of zlib
+DEFLATE, RAW_DEFLATE = 15, -15  # the parameters of zlib
+MAX_FRAMES = 10_000  # empty ones take processor time and become nothing
+GZIP = "gzip"
 EVENT, CLIENT_REPORT = "event", "client_report"
 
 
@@ -67,17 +69,18 @@ class _Identity:
         yield data
 
 
-class _Zlib:
-    def __init__(self, window: int | None) -> None:
-        self._window = window
-        self._object = None if window is None else zlib.decompressobj(window)
+class _Deflate:
+    """Deflate, with or without the header of zlib."""
+
+    def __init__(self) -> None:
+        self._object: Any = None
 
     @property
     def complete(self) -> bool:
-        return self._object is not None and self._object.eof
+        return self._object is not None and bool(self._object.eof)
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
-        if self._object is None:  # deflate is with or without the header of zlib
+        if self._object is None:
             has_header = len(data) > 1 and data[0] & 0x0F == 8 and (data[0] << 8 | data[1]) % 31 == 0
             self._object = zlib.decompressobj(DEFLATE if has_header else RAW_DEFLATE)
         while data and not self._object.eof:
@@ -106,18 +109,30 @@ class _Brotli:
 
 
 class _Zstd:
+    """Zstandard (RFC 8878), of one or more frames."""
+
     def __init__(self) -> None:
-        self._object = zstandard.ZstdDecompressor(max_window_size=MAX_ZSTD_WINDOW_BYTES).decompressobj()
+        self._frames = 0
+        self._object: Any = None
 
     @property
     def complete(self) -> bool:
-        return self._object.eof
+        return self._object is not None and bool(self._object.eof)
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
         for start in range(0, len(data), ZSTD_PIECE_BYTES):
-            if self.complete:
-                return
-            yield self._object.decompress(data[start : start + ZSTD_PIECE_BYTES])
+            piece = data[start : start + ZSTD_PIECE_BYTES]
+            while piece:
+                if self._object is None or self._object.eof:
+                    self._begin_frame()
+                yield self._object.decompress(piece)
+                piece = self._object.unused_data if self._object.eof else b""
+
+    def _begin_frame(self) -> None:
+        self._frames += 1
+        if self._frames > MAX_FRAMES:
+            raise MalformedBody("the compressed body has too many frames")
+        self._object = zstandard.ZstdDecompressor(max_window_size=MAX_ZSTD_WINDOW_BYTES).decompressobj()
 
 
 class DecompressedBody(io.RawIOBase):
@@ -142,7 +157,7 @@ class DecompressedBody(io.RawIOBase):
         return count
 
     def _decompress(self) -> Iterator[bytes]:
-        while data := self._source.read(CHUNK_BYTES):
+        while data := self._read():
             for piece in self._pieces(data):
                 self._left -= len(piece)
                 if self._left < 0:
@@ -151,6 +166,12 @@ class DecompressedBody(io.RawIOBase):
                     yield piece
         if not self._decompressor.complete:
             raise MalformedBody("the compressed body ends early")
+
+    def _read(self) -> bytes:
+        try:
+            return self._source.read(CHUNK_BYTES)
+        except BadGzip as error:
+            raise MalformedBody("the body cannot be decompressed") from error
 
     def _pieces(self, data: bytes) -> Iterator[bytes]:
         try:
@@ -167,6 +188,8 @@ def decompressed(source: IO[bytes], encoding: str) -> io.BufferedReader:
     encoding = encoding.strip().lower()
     if encoding not in DECOMPRESSORS:
         raise UnknownEncoding(encoding)
+    if encoding == GZIP:
+        source = io.BufferedReader(GzipReader(source), CHUNK_BYTES)
     body = DecompressedBody(source, DECOMPRESSORS[encoding](), MAX_DECOMPRESSED_BYTES)
     return io.BufferedReader(body, CHUNK_BYTES)
 
@@ -174,8 +197,8 @@ def decompressed(source: IO[bytes], encoding: str) -> io.BufferedReader:
 DECOMPRESSORS: dict[str, Callable[[], Decompressor]] = {
     "": _Identity,
     "identity": _Identity,
-    "gzip": partial(_Zlib, GZIP),
-    "deflate": partial(_Zlib, None),
+    GZIP: _Identity,  # its reader decompresses
+    "deflate": _Deflate,
     "br": _Brotli,
     "zstd": _Zstd,
 }

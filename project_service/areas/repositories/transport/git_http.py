@@ -23,13 +23,14 @@ from project_service.areas.repositories.transport.git_access import RECEIVE_PACK
 from project_service.areas.repositories.transport.pkt_lines import FLUSH, BadLine, encode_line
 from project_service.areas.repositories.transport.pushing import RequestedPush
 from project_service.areas.repositories.transport.receiving import MAX_COMMAND_BYTES
-from project_service.areas.repositories.transport.request_bodies import BadBody, body_of
+from project_service.areas.repositories.transport.request_bodies import body_of
 from project_service.domain import instance_settings
 from project_service.domain.repositories import git
 from project_service.domain.repositories.restoring import convert_bundle_of
 from project_service.domain.repositories.slots import NoSlot, git_slot
 from project_service.domain.repositories.views import machine_folder, served_view
 from project_service.kit.db.session import db, reading
+from project_service.kit.gzip_reading import BadGzip
 from project_service.kit.http import responses, urls
 from project_service.kit.http.proxies import network_of
 from project_service.kit.http.view_admission import MAX_BODY_BYTES
@@ -58,7 +59,7 @@ def answering_git(view: View) -> View:
             response = _text(refused.status, refused.text, refused.headers)
         except NoSlot:
             response = _text(503, BUSY, {"Retry-After": RETRY_SECONDS})
-        except (BadLine, BadBody) as error:
+        except (BadLine, BadGzip) as error:
             response = _text(400, f"The request cannot be read: {error}.")
         except fetching.RequestTooLarge:
             response = _text(413, "The request is too large.")

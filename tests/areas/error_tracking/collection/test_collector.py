@@ -134,6 +134,17 @@ def test_bodies_are_decompressed_with_bounds(sender, encoding):
     assert counts() == (1, 1, 1)
 
 
+@pytest.mark.parametrize(("encoding", "compress"), [("gzip", gzip.compress), ("zstd", zstandard.compress)])
+def test_bodies_of_several_members_or_frames_are_read_whole(sender, encoding, compress):
+    path, headers = f"{sender.base}/store/?sentry_key={sender.key}", {"content-encoding": encoding}
+    parts = [b'{"message":', b"", b' "hello', b'"}']
+
+    assert sender.post(path, b"".join(map(compress, parts)), headers).status_code == 200
+    assert sender.post(path, compress(b"{}") + b"behind it", headers).status_code == 400
+    assert sender.post(path, compress(b'{"message": "a"}') + compress(b"") * 10_001, headers).status_code == 400
+    assert [error.title for error in stored_errors()] == ["hello"]
+
+
 def test_a_bomb_is_refused_and_counted(sender):
     response = sender.envelope({}, {"type": "attachment"}, b"x", {"type": "event"}, b'{"extra": "' + b"x" * 2_000_000)
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import codecs
-import gzip
 import tempfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 from project_service.areas.vulnerabilities.formats.documents.report_json import BrokenReport
+from project_service.kit.gzip_reading import BadGzip, GzipReader
 
 MAX_REPORT_BYTES = 512 << 20
 BLOCK_BYTES = 1 << 20
@@ -35,9 +34,8 @@ def unpacked(file: IO[bytes], spool_dir: Path | None = None) -> Iterator[IO[byte
         return
     with tempfile.TemporaryFile(dir=spool_dir) as plain:
         try:
-            with gzip.open(file) as packed:
-                _copy(packed, plain)
-        except (OSError, EOFError, zlib.error) as error:
+            _copy(GzipReader(file), plain)
+        except BadGzip as error:
             raise BrokenReport(UNREADABLE, "the file is not valid gzip") from error
         with _in_utf8(plain, spool_dir) as converted:
             yield converted
@@ -68,7 +66,7 @@ def _beginning(file: IO[bytes]) -> bytes:
     return first
 
 
-def _copy(source: gzip.GzipFile, target: IO[bytes]) -> None:
+def _copy(source: GzipReader, target: IO[bytes]) -> None:
     size = 0
     while block := source.read(BLOCK_BYTES):
         size += len(block)

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 import structlog
 
-from project_service.kit.security import known_secrets
+from project_service.kit import known_secrets
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 HIDDEN = "[FILTERED]"

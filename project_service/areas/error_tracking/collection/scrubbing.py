@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from project_service.kit.security.known_secrets import without_known_secrets
+from project_service.kit.known_secrets import without_known_secrets
 
 FILTERED = "[Filtered]"
 ELLIPSIS = "…"

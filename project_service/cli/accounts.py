@@ -40,12 +40,12 @@ def create_user(username: str, email: str, name: str | None, admin: bool, passwo
 def disable_two_factor(username: str) -> None:
     """Switch two-factor authentication off for a user who has lost the second factor."""
     with create_app().app_context(), unit_of_work():
-        found = user_by(username)
-        if found is None:
+        account = user_by(username)
+        if account is None:
             raise click.BadParameter(f"there is no user {username}", param_hint="USERNAME")
-        if not found.two_factor_enabled:
+        if not account.two_factor_enabled:
             raise click.ClickException(f"{username}: {two_factor.NOT_ENABLED}")
-        two_factor.reset_for(found)
+        two_factor.reset_for(account)
     click.echo(f"{username}: two-factor authentication is switched off")
 
 

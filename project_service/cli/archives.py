@@ -99,11 +99,13 @@ def diff_archives(one: Path, other: Path) -> None:
         raise click.UsageError("Only one of the archives can come through the standard input.")
     with _archive_errors(ComparisonError):
         with regular_file(one) as first, regular_file(other) as second:
-            found = diff.compare(first, second)
-        for difference in found:
+            differences = diff.compare(first, second)
+        for difference in differences:
             click.echo(str(difference))
-        click.echo(f"{len(found)} differences" if found else "The archives say the same.", err=bool(found))
-    sys.exit(bool(found))
+        click.echo(
+            f"{len(differences)} differences" if differences else "The archives say the same.", err=bool(differences)
+        )
+    sys.exit(bool(differences))
 
 
 def _show_progress(label: str, steps: Iterator[transfer_progress.TransferProgress]) -> None:

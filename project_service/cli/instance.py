@@ -44,8 +44,8 @@ def feature() -> None:
 def list_features() -> None:
     """List the features that have been set."""
     with create_app().app_context(), unit_of_work(write=False):
-        for found in instance_service.features():
-            click.echo(f"{found['name']}: {found['state']}")
+        for set_feature in instance_service.features():
+            click.echo(f"{set_feature['name']}: {set_feature['state']}")
 
 
 @feature.command("enable")

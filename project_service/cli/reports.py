@@ -42,9 +42,9 @@ def ingest_report(project: str, file: IO[bytes], report_type: str | None, **opti
     """Ingest a report, whose format is found out. PROJECT is an id or a full path; FILE may be - for standard input."""
     with create_app().app_context(), seekable_stream(file) as report:
         result = ingestion.ingest(find_project(project), report, report_type, **options)
-    left = f", {result.left['total']} left out" if result.left["total"] else ""
+    others = f", {result.left['total']} left out" if result.left["total"] else ""
     click.echo(
-        f"pipeline {result.pipeline_id}: {result.found} found, {result.merged} merged, {result.dropped} dropped{left}"
+        f"pipeline {result.pipeline_id}: {result.found} found, {result.merged} merged, {result.dropped} dropped{others}"
     )
 
 

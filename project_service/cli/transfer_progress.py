@@ -39,11 +39,11 @@ class TransferProgress:
     ended: bool
 
 
-def start_import(user: User, stream: IO[bytes], name: str, path: str, **wanted: Any) -> Project:
+def start_import(user: User, stream: IO[bytes], name: str, path: str, **options: Any) -> Project:
     """Upload an archive under a file name and enqueue its import in the name of a user."""
     g.caller = Caller.of(user)
     with unit_of_work(write=False):
-        return service.import_file(user, FileStorage(stream, name), path=path, **wanted)
+        return service.import_file(user, FileStorage(stream, name), path=path, **options)
 
 
 def follow_import(project_id: int, pause: Callable[[float], None] = time.sleep) -> Iterator[TransferProgress]:
@@ -68,10 +68,14 @@ def left_out(project_id: int) -> Iterator[str]:
         shown, count = queries.failures_of(project), queries.count_failures(project)
         if count > len(shown):
             yield f"{count} rows or files were left out, of which these are the last {len(shown)}"
-        for one in reversed(shown):
-            place = one.relation_name if one.line_number is None else f"{one.relation_name}, line {one.line_number}"
+        for failure in reversed(shown):
+            origin = (
+                failure.relation_name
+                if failure.line_number is None
+                else f"{failure.relation_name}, line {failure.line_number}"
+            )
             # a message may quote the archive, and terminals execute control characters
-            yield "".join(sign if sign.isprintable() else " " for sign in f"{place}: {one.exception_message}")
+            yield "".join(sign if sign.isprintable() else " " for sign in f"{origin}: {failure.exception_message}")
 
 
 def start_export(user: User, project: Project) -> int:

@@ -64,24 +64,24 @@ def export_variables(
 ) -> None:
     """Print what a job of PROJECT (an id or a full path) gets."""
     if server is None:
-        found = _of_this_server(project, environment, protected, hidden)
+        exported = _of_this_server(project, environment, protected, hidden)
     elif hidden:
         raise click.UsageError("hidden values are exported on their own server only: leave out --hidden or --server")
     elif not token:
         raise click.UsageError("--server needs an access token, best in the variable VARIABLES_TOKEN")
     else:
-        found = _of_remote_server(server, token, project, environment, protected)
+        exported = _of_remote_server(server, token, project, environment, protected)
     if files is not None:
-        found = write_files(found, files)
+        exported = write_files(exported, files)
     if expanded:
-        found = expand(found)
-    for one in found:
-        if one.note is not None:
-            click.echo(f"{one.key}: {one.note}", err=True)
+        exported = expand(exported)
+    for variable in exported:
+        if variable.note is not None:
+            click.echo(f"{variable.key}: {variable.note}", err=True)
     if form == JSON:
-        click.echo(exact_json.dumps([EffectiveVariableSchema.dump_value(one) for one in found]))
+        click.echo(exact_json.dumps([EffectiveVariableSchema.dump_value(variable) for variable in exported]))
     else:
-        click.echo(render(found, form).encode(), nl=False)
+        click.echo(render(exported, form).encode(), nl=False)
 
 
 @variables.command("import")
@@ -114,9 +114,9 @@ def import_file(
 
 
 def _report(done: list[ImportedVariable], *, dry_run: bool) -> None:
-    for one in done:
-        click.echo(f"{'would be ' if dry_run else ''}{one.action}: {one.key}")
-    counts = {action: sum(one.action == action for one in done) for action in (CREATED, REPLACED, SKIPPED)}
+    for change in done:
+        click.echo(f"{'would be ' if dry_run else ''}{change.action}: {change.key}")
+    counts = {action: sum(change.action == action for change in done) for action in (CREATED, REPLACED, SKIPPED)}
     summary = ", ".join(f"{count} {action}" for action, count in counts.items() if count) or "nothing to import"
     click.echo(f"{summary}{' (dry run: nothing was changed)' if dry_run else ''}")
 
@@ -124,9 +124,9 @@ def _report(done: list[ImportedVariable], *, dry_run: bool) -> None:
 def _of_this_server(path: str, environment: str, protected: bool, hidden: bool) -> list[EffectiveVariable]:
     with create_app().app_context(), unit_of_work():
         project = find_project(path)
-        found = effective_variables(project, environment, protected=protected, with_hidden=hidden)
-        record_reading(project, found, "export")
-    return found
+        variables = effective_variables(project, environment, protected=protected, with_hidden=hidden)
+        record_reading(project, variables, "export")
+    return variables
 
 
 def _of_remote_server(
@@ -148,11 +148,11 @@ def _of_remote_server(
         text = str(rows.get("message", rows.get("error", ""))) if isinstance(rows, dict) else ""
         raise click.ClickException(f"{server} refuses: {answer.status} {text.removeprefix(str(answer.status)).strip()}")
     try:
-        found = [EffectiveVariable(**row) for row in rows]
+        variables = [EffectiveVariable(**row) for row in rows]
         # keys are names of files and parts of shell scripts: what no variable can be called is not written there
-        if not all(KEY.fullmatch(one.key) and isinstance(one.value, str | None) for one in found):
+        if not all(KEY.fullmatch(variable.key) and isinstance(variable.value, str | None) for variable in variables):
             raise ValueError
-        return found
+        return variables
     except (TypeError, ValueError) as error:
         raise click.ClickException(f"{server} is no Project Service that knows effective variables") from error
 

@@ -30,34 +30,36 @@ TIMED_OUT = f"Import timed out. Import took longer than {round(MAX_IMPORT_DURATI
 
 def _import_failed(arguments: tuple[Any, ...], text: str) -> None:
     """Fail an import after its last attempt; a new task removes what it has stored."""
-    found = db.session.get(ProjectImport, arguments[0])
-    if found is None:
+    project_import = db.session.get(ProjectImport, arguments[0])
+    if project_import is None:
         return
-    if found.phase in IN_PROGRESS:
-        found.phase = FAILING
-        found.project.import_error = error_text(found.project, [f"the server failed ({text.partition(':')[0]})"])
-        import_project.defer(found.id, found.project_id)
-    elif found.phase == FAILING:
-        found.project.import_status = FAILED
+    if project_import.phase in IN_PROGRESS:
+        project_import.phase = FAILING
+        project_import.project.import_error = error_text(
+            project_import.project, [f"the server failed ({text.partition(':')[0]})"]
+        )
+        import_project.defer(project_import.id, project_import.project_id)
+    elif project_import.phase == FAILING:
+        project_import.project.import_status = FAILED
 
 
 @jobs.job("transfers.jobs.import_project", queue=jobs.TRANSFERS, on_failure=_import_failed)
 def import_project(import_id: int, project_id: int | None = None) -> None:
     """Import an archive into a project."""
-    found = db.session.get(ProjectImport, import_id)
-    project_id = _project_of(found, project_id)
+    project_import = db.session.get(ProjectImport, import_id)
+    project_id = _project_of(project_import, project_id)
     if project_id is None:
         return
-    if found is not None and (later := _import_deferred_until(found)) is not None:
-        import_project.on(_queue_of(found.url)).defer_until(later, import_id, project_id)
+    if project_import is not None and (later := _import_deferred_until(project_import)) is not None:
+        import_project.on(_queue_of(project_import.url)).defer_until(later, import_id, project_id)
         return
     importer.run(import_id, project_id)
 
 
 def _export_failed(arguments: tuple[Any, ...], text: str) -> None:
-    found = db.session.get(ProjectExport, arguments[0])
-    if found is not None and found.state in LIVE:
-        fail_export(found, f"the server failed ({text.partition(':')[0]})")
+    export = db.session.get(ProjectExport, arguments[0])
+    if export is not None and export.state in LIVE:
+        fail_export(export, f"the server failed ({text.partition(':')[0]})")
 
 
 @jobs.job("transfers.jobs.export_project", queue=jobs.TRANSFERS, on_failure=_export_failed)
@@ -86,9 +88,9 @@ def defer_export(export: ProjectExport) -> None:
 # A transfer is deferred in the unit of work that its task ends with: there are never two tasks of one.
 
 
-def _import_deferred_until(found: ProjectImport) -> dt.datetime | None:
-    is_wanted = found.url and found.phase in IN_PROGRESS
-    return _next_attempt(found) if is_wanted and _exceeds_user_limit(found) else None
+def _import_deferred_until(project_import: ProjectImport) -> dt.datetime | None:
+    is_wanted = project_import.url and project_import.phase in IN_PROGRESS
+    return _next_attempt(project_import) if is_wanted and _exceeds_user_limit(project_import) else None
 
 
 def _export_deferred_until(export: ProjectExport) -> dt.datetime | None:
@@ -111,14 +113,14 @@ def _exceeds_user_limit(transfer: ProjectImport | ProjectExport) -> bool:
     # the lock serializes this decision for transfers that begin at the same time
     db.session.execute(select(User.id).where(User.id == transfer.user_id).with_for_update(key_share=True))
     held = jobs.in_progress(jobs.REMOTE_TRANSFERS)
-    others = 0
+    running = 0
     for model, job in ((ProjectImport, import_project), (ProjectExport, export_project)):
         ids = {arguments[0] for name, arguments in held if name == job.name}
         if isinstance(transfer, model):
             ids.discard(transfer.id)
         theirs = select(func.count()).where(model.id.in_(ids), model.user_id == transfer.user_id)
-        others += db.session.scalar(theirs) or 0
-    return others >= MAX_REMOTE_TRANSFERS_PER_USER
+        running += db.session.scalar(theirs) or 0
+    return running >= MAX_REMOTE_TRANSFERS_PER_USER
 
 
 def _project_of(transfer: ProjectImport | ProjectExport | None, argument: int | None) -> int | None:
@@ -158,8 +160,8 @@ def remove_stale_workdirs() -> None:
 def _expire_exports() -> None:
     old = (ProjectExport.storage_name.is_not(None), ProjectExport.updated_at <= clock.now() - EXPORT_LIFETIME)
     with jobs.step():
-        found = db.session.execute(select(ProjectExport.id, ProjectExport.storage_name).where(*old)).all()
-    jobs.for_each(found, _expire_export)
+        expired = db.session.execute(select(ProjectExport.id, ProjectExport.storage_name).where(*old)).all()
+    jobs.for_each(expired, _expire_export)
 
 
 def _expire_export(export: Row[int, str | None]) -> None:
@@ -177,17 +179,17 @@ def _stop_endless_imports() -> None:
 
 def _stop_import(import_id: int) -> None:
     with jobs.step():
-        found = db.session.get(ProjectImport, import_id)
-        if found is not None and found.phase in IN_PROGRESS:
-            found.phase = FAILING
-            found.project.import_error = TIMED_OUT
-            import_project.defer(found.id, found.project_id)
+        project_import = db.session.get(ProjectImport, import_id)
+        if project_import is not None and project_import.phase in IN_PROGRESS:
+            project_import.phase = FAILING
+            project_import.project.import_error = TIMED_OUT
+            import_project.defer(project_import.id, project_import.project_id)
 
 
 def _remove_uploads() -> None:
     with jobs.step():
-        known = set(db.session.scalars(select(ProjectImport.storage_name)))
-    jobs.for_each([name for name in storage().names(UPLOADS) if name not in known], _remove_old_upload)
+        stored_names = set(db.session.scalars(select(ProjectImport.storage_name)))
+    jobs.for_each([name for name in storage().names(UPLOADS) if name not in stored_names], _remove_old_upload)
 
 
 def _remove_old_upload(name: str) -> None:

@@ -20,10 +20,10 @@ def error_text(project: Project, texts: Iterable[str]) -> str:
 
 def sentence(texts: Iterable[str]) -> str:
     """Join texts: ``a``, ``a and b``, ``a, b, and c``."""
-    known = list(texts)
-    if len(known) <= 2:
-        return " and ".join(known)
-    return f"{', '.join(known[:-1])}, and {known[-1]}"
+    parts = list(texts)
+    if len(parts) <= 2:
+        return " and ".join(parts)
+    return f"{', '.join(parts[:-1])}, and {parts[-1]}"
 
 
 def fail_export(export: ProjectExport, text: str) -> None:

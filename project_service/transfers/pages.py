@@ -98,12 +98,12 @@ def create_import() -> Any:
 @pages.allow(Ability.READ_PROJECT)
 def show_import(project: Project) -> Any:
     """Show the progress or result of an import."""
-    found = queries.import_of(project)
+    project_import = queries.import_of(project)
     return render_template(
         "transfers/import.html",
         project=project,
-        found=found,
-        stage=progress.of_import(found, project.import_status) if found else None,
+        project_import=project_import,
+        stage=progress.of_import(project_import, project.import_status) if project_import else None,
         failures=queries.failures_of(project),
         failure_count=queries.count_failures(project),
     )

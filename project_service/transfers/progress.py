@@ -19,17 +19,19 @@ class TransferStage:
     relations_total: int | None = None
 
 
-def of_import(found: ProjectImport, status: str) -> TransferStage:
+def of_import(project_import: ProjectImport, status: str) -> TransferStage:
     """Return the stage of an import; ``status`` is the import status of the project."""
     if status == FINISHED:
         return TransferStage("The import is finished.", moving=False)
     if status == FAILED:
         return TransferStage("The import has failed.", moving=False)
-    if found.phase == FAILING:
+    if project_import.phase == FAILING:
         return TransferStage("The import has failed. What it brought is being removed.", moving=True)
     if status == SCHEDULED:
         return TransferStage("The import waits for its turn.", moving=True)
-    return _counted(found, "The archive is being read.", "Rows are being imported.", "Repository and files are stored.")
+    return _counted(
+        project_import, "The archive is being read.", "Rows are being imported.", "Repository and files are stored."
+    )
 
 
 def of_export(export: ProjectExport) -> TransferStage:

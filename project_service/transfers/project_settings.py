@@ -70,8 +70,8 @@ def merge_method_of(row: Row) -> str | None:
 
 def tags_in(attributes: Row) -> list[str]:
     """Return the tags of the project in an archive, each once."""
-    found: list[Any] = next((attributes[name] for name in TAGS if isinstance(attributes.get(name), list)), [])
-    words = list(dict.fromkeys(word for word in found if isinstance(word, str)))
+    tags: list[Any] = next((attributes[name] for name in TAGS if isinstance(attributes.get(name), list)), [])
+    words = list(dict.fromkeys(word for word in tags if isinstance(word, str)))
     lengths = itertools.accumulate(map(len, words))
     return [word for word, length in zip(words, lengths, strict=True) if length <= MAX_TOPICS_LENGTH]
 

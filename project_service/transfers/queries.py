@@ -36,8 +36,8 @@ def import_of(project: Project) -> ProjectImport | None:
 
 def failures_of(project: Project) -> Sequence[ImportFailure]:
     """Return the last failures of an import, the newest first."""
-    wanted = select(ImportFailure).where(ImportFailure.project_id == project.id)
-    return db.session.scalars(wanted.order_by(ImportFailure.id.desc()).limit(MAX_SHOWN_FAILURES)).all()
+    statement = select(ImportFailure).where(ImportFailure.project_id == project.id)
+    return db.session.scalars(statement.order_by(ImportFailure.id.desc()).limit(MAX_SHOWN_FAILURES)).all()
 
 
 def count_failures(project: Project) -> int:
@@ -55,31 +55,31 @@ def count_recent_failures(project: Project) -> int:
 
 def file_of(project: Project) -> ProjectExport | None:
     """Return the export whose file can be downloaded: the newest, for a day."""
-    wanted = select(ProjectExport).where(
+    statement = select(ProjectExport).where(
         ProjectExport.project_id == project.id,
         ProjectExport.storage_name.is_not(None),
         ProjectExport.updated_at > clock.now() - EXPORT_LIFETIME,
     )
-    return db.session.scalar(wanted.order_by(ProjectExport.id.desc()).limit(1))
+    return db.session.scalar(statement.order_by(ProjectExport.id.desc()).limit(1))
 
 
 def size_of(project: Project) -> int:
     """Return the bytes of the repositories and files of a project."""
     repositories = select(func.sum(Repository.size)).where(Repository.project_id == project.id)
     files = select(func.sum(ProjectFile.size)).where(ProjectFile.project_id == project.id)
-    return sum(int(db.session.scalar(one) or 0) for one in (repositories, files))
+    return sum(int(db.session.scalar(total) or 0) for total in (repositories, files))
 
 
 def live_export_of(project: Project) -> ProjectExport | None:
     """Return the running export, or the next one."""
-    wanted = select(ProjectExport).where(ProjectExport.project_id == project.id, ProjectExport.state.in_(LIVE))
-    return db.session.scalar(wanted.order_by(ProjectExport.state.desc(), ProjectExport.id).limit(1))
+    statement = select(ProjectExport).where(ProjectExport.project_id == project.id, ProjectExport.state.in_(LIVE))
+    return db.session.scalar(statement.order_by(ProjectExport.state.desc(), ProjectExport.id).limit(1))
 
 
 def newest_export_of(project: Project) -> ProjectExport | None:
     """Return the export that was started last."""
-    wanted = select(ProjectExport).where(ProjectExport.project_id == project.id)
-    return db.session.scalar(wanted.order_by(ProjectExport.id.desc()).limit(1))
+    statement = select(ProjectExport).where(ProjectExport.project_id == project.id)
+    return db.session.scalar(statement.order_by(ProjectExport.id.desc()).limit(1))
 
 
 def status_of(project: Project) -> str:

@@ -193,10 +193,10 @@ def _create(user: User, namespace: Namespace, options: dict[str, Any], **source:
 def _namespace(user: User, options: dict[str, Any]) -> Namespace:
     """Return the namespace of the new project (import reference, section 3)."""
     named = (options.get(name) for name in ("namespace", "namespace_path", "namespace_id"))
-    given = next((one for one in named if one is not None and str(one).strip()), None)
-    if given is None:
+    chosen = next((value for value in named if value is not None and str(value).strip()), None)
+    if chosen is None:
         return namespace_of(user)
-    namespace = namespace_by(given)
+    namespace = namespace_by(chosen)
     user_caller = caller()
     if namespace is None or not allowed(user_caller, Ability.READ_NAMESPACE, namespace):
         raise NotFound("Namespace")

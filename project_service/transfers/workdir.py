@@ -80,17 +80,17 @@ def remove_workdirs(names: Collection[str]) -> None:
 def _remove_upload(token: str) -> None:
     """Remove the file of an upload, which may be incomplete, unless an import has it."""
     with unit_of_work(write=False):
-        wanted = select(ProjectImport.id).where(ProjectImport.storage_name == _upload_of(token))
-        if db.session.scalar(wanted) is not None:
+        used_by = select(ProjectImport.id).where(ProjectImport.storage_name == _upload_of(token))
+        if db.session.scalar(used_by) is not None:
             return
-    for found in storage().names(UPLOADS):
-        if token in found:
-            storage().delete(found)
+    for name in storage().names(UPLOADS):
+        if token in name:
+            storage().delete(name)
 
 
-def version_of(place: Path) -> str:
+def version_of(path: Path) -> str:
     """Return a hash of the content of a file."""
-    with place.open("rb") as file:
+    with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:32]
 
 

@@ -34,10 +34,10 @@ MAX_EVENTS_SHOWN = 1000
 MAX_EVENTS_SKIPPED = 1_000_000
 
 
-def _feed(found: Select[int] | Listing, chosen: str, kinds: Collection[str] = FILTERS) -> dict[str, Any]:
+def _feed(listed: Select[int] | Listing, chosen: str, kinds: Collection[str] = FILTERS) -> dict[str, Any]:
     shown = min(max(_number("shown"), EVENTS_PER_STEP), MAX_EVENTS_SHOWN)
     skipped = min(_number("skip"), MAX_EVENTS_SKIPPED)
-    ids = listing_of(found).rows(skipped, shown + 1)
+    ids = listing_of(listed).rows(skipped, shown + 1)
     more = len(ids) > shown
     events = events_with_targets(ids[:shown], shorten=True)
     return {

@@ -50,7 +50,7 @@ def kinds_of(project: Project) -> set[str]:
         "designs": exists().where(Design.project_id == project.id),
     }
     row = db.session.execute(select(*(condition.label(name) for name, condition in having.items()))).one()
-    return {name for name, found in row._mapping.items() if found}
+    return {name for name, is_there in row._mapping.items() if is_there}
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,9 +99,9 @@ def download_group_events(group: Group) -> Response:
     return _file(group.path, _filters() | queries.entity_of(group))
 
 
-def _page(base: str, filters: dict[str, Any], **place: Any) -> str:
+def _page(base: str, filters: dict[str, Any], **subject: Any) -> str:
     page = read_page(queries.audit_events(**filters), request.args.get("page"), PAGE_SIZE)
-    return render_template("audit/list.html", base=base, page=page, is_filtered=any(_given().values()), **place)
+    return render_template("audit/list.html", base=base, page=page, is_filtered=any(_given().values()), **subject)
 
 
 def _file(name: str, filters: dict[str, Any]) -> Response:
@@ -135,15 +135,15 @@ def _given() -> dict[str, str]:
 
 def _filters(*, with_type: bool = False) -> dict[str, Any]:
     """Return the filters in the address; what cannot be read is left out."""
-    given = _given()
-    start, end = _day(given["from"]), _day(given["to"])
-    found: dict[str, Any] = {"created_after": start, "created_before": end and end + dt.timedelta(days=1)}
-    if with_type and given["entity_type"] in ENTITY_TYPES:
-        found["entity_type"] = given["entity_type"]
-    if given["author"]:
-        author = user_by(given["author"].removeprefix("@"))
-        found["author_id"] = author.id if author else NO_AUTHOR
-    return found
+    sent = _given()
+    start, end = _day(sent["from"]), _day(sent["to"])
+    filters: dict[str, Any] = {"created_after": start, "created_before": end and end + dt.timedelta(days=1)}
+    if with_type and sent["entity_type"] in ENTITY_TYPES:
+        filters["entity_type"] = sent["entity_type"]
+    if sent["author"]:
+        author = user_by(sent["author"].removeprefix("@"))
+        filters["author_id"] = author.id if author else NO_AUTHOR
+    return filters
 
 
 def _day(text: str) -> dt.datetime | None:

@@ -31,9 +31,9 @@ def audit_events(**filters: Any) -> Select[AuditEvent]:
     return statement.order_by(AuditEvent.created_at.desc(), AuditEvent.id.desc())
 
 
-def audit_events_of(place: ProjectOrGroup, **filters: Any) -> Select[AuditEvent]:
+def audit_events_of(subject: ProjectOrGroup, **filters: Any) -> Select[AuditEvent]:
     """The events of one project or group."""
-    return audit_events(**filters | entity_of(place))
+    return audit_events(**filters | entity_of(subject))
 
 
 def events_before(event: AuditEvent | None, **filters: Any) -> Select[AuditEvent]:
@@ -44,15 +44,15 @@ def events_before(event: AuditEvent | None, **filters: Any) -> Select[AuditEvent
     return statement.where(tuple_(AuditEvent.created_at, AuditEvent.id) < tuple_(event.created_at, event.id))
 
 
-def find_audit_event(event_id: int, place: ProjectOrGroup | None = None) -> AuditEvent:
+def find_audit_event(event_id: int, subject: ProjectOrGroup | None = None) -> AuditEvent:
     """One event by id, within a project or group if there is one."""
     event = db.session.get(AuditEvent, event_id)
-    wanted = {} if place is None else entity_of(place)
-    if event is None or any(getattr(event, name) != value for name, value in wanted.items()):
+    required = {} if subject is None else entity_of(subject)
+    if event is None or any(getattr(event, name) != value for name, value in required.items()):
         raise NotFound("Audit Event")
     return event
 
 
-def entity_of(place: ProjectOrGroup) -> dict[str, Any]:
+def entity_of(subject: ProjectOrGroup) -> dict[str, Any]:
     """The filters for the events of one project or group."""
-    return {"entity_type": "Project" if isinstance(place, Project) else "Group", "entity_id": place.id}
+    return {"entity_type": "Project" if isinstance(subject, Project) else "Group", "entity_id": subject.id}

@@ -11,13 +11,13 @@ from project_service.domain.tracker.environments import Environment, environment
 from project_service.kit.db import searching
 
 
-def environments_matching(project: Project, **wanted: Any) -> Select[Environment]:
+def environments_matching(project: Project, **filters: Any) -> Select[Environment]:
     """The environments of a project: by exact name, or by words in the name."""
     statement = environments_of(project)
-    if wanted.get("name"):
-        statement = statement.where(Environment.name == wanted["name"])
-    if search := (wanted.get("search") or "").strip():
+    if filters.get("name"):
+        statement = statement.where(Environment.name == filters["name"])
+    if search := (filters.get("search") or "").strip():
         statement = statement.where(searching.contains(search, Environment.name))
-    if wanted.get("states"):
-        statement = statement.where(Environment.state == wanted["states"])
+    if filters.get("states"):
+        statement = statement.where(Environment.state == filters["states"])
     return statement

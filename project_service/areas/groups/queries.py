@@ -19,27 +19,27 @@ from project_service.kit.db import searching
 from project_service.kit.db.session import NO_LAZY_LOADING, db
 
 
-def groups_matching(caller: Caller, **wanted: Any) -> Select[Group]:
+def groups_matching(caller: Caller, **filters: Any) -> Select[Group]:
     """The visible groups that match a filter; without ``all_available`` those in which the caller has a role."""
-    statement = groups().where(visible_groups(caller), *_conditions(caller, wanted))
-    return _ordered(statement, wanted)
+    statement = groups().where(visible_groups(caller), *_conditions(caller, filters))
+    return _ordered(statement, filters)
 
 
-def subgroups_of(caller: Caller, group: Group, **wanted: Any) -> Select[Group]:
+def subgroups_of(caller: Caller, group: Group, **filters: Any) -> Select[Group]:
     """The visible direct children of a group."""
     statement = groups().where(
-        Group.parent_id == group.id, visible_groups(caller), *_conditions(caller, wanted | EVERY)
+        Group.parent_id == group.id, visible_groups(caller), *_conditions(caller, filters | EVERY)
     )
-    return _ordered(statement, wanted)
+    return _ordered(statement, filters)
 
 
-def descendants_of(caller: Caller, group: Group, **wanted: Any) -> Select[Group]:
+def descendants_of(caller: Caller, group: Group, **filters: Any) -> Select[Group]:
     """The visible groups below a group, at any depth."""
     below = select(NamespaceAncestor.namespace_id).where(NamespaceAncestor.ancestor_id == group.id)
     statement = groups().where(
-        Group.id.in_(below), Group.id != group.id, visible_groups(caller), *_conditions(caller, wanted | EVERY)
+        Group.id.in_(below), Group.id != group.id, visible_groups(caller), *_conditions(caller, filters | EVERY)
     )
-    return _ordered(statement, wanted)
+    return _ordered(statement, filters)
 
 
 def shares_of(group: Group) -> Select[Share]:
@@ -58,28 +58,28 @@ ORDERS: dict[str, Any] = {
 EVERY = {"all_available": True}
 
 
-def _conditions(caller: Caller, wanted: dict[str, Any]) -> list[ColumnElement[bool]]:
-    found: list[ColumnElement[bool]] = []
+def _conditions(caller: Caller, filters: dict[str, Any]) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
     user_id = caller.user_id
-    if user_id is not None and not wanted.get("all_available", caller.admin):
-        found.append(Group.id.in_(own_groups(user_id)))
-    if user_id is not None and wanted.get("owned"):
-        found.append(Group.id.in_(authorized_namespaces(user_id, Role.OWNER)))
-    if user_id is not None and wanted.get("min_access_level"):
-        found.append(Group.id.in_(authorized_namespaces(user_id, Role(wanted["min_access_level"]))))
-    if wanted.get("skip_groups"):
-        found.append(Group.id.not_in(wanted["skip_groups"]))
-    if wanted.get("top_level_only"):
-        found.append(Group.parent_id.is_(None))
-    if search := (wanted.get("search") or "").strip():
-        found.append(searching.contains(search, Group.full_path, Group.full_name))
-    return found
+    if user_id is not None and not filters.get("all_available", caller.admin):
+        conditions.append(Group.id.in_(own_groups(user_id)))
+    if user_id is not None and filters.get("owned"):
+        conditions.append(Group.id.in_(authorized_namespaces(user_id, Role.OWNER)))
+    if user_id is not None and filters.get("min_access_level"):
+        conditions.append(Group.id.in_(authorized_namespaces(user_id, Role(filters["min_access_level"]))))
+    if filters.get("skip_groups"):
+        conditions.append(Group.id.not_in(filters["skip_groups"]))
+    if filters.get("top_level_only"):
+        conditions.append(Group.parent_id.is_(None))
+    if search := (filters.get("search") or "").strip():
+        conditions.append(searching.contains(search, Group.full_path, Group.full_name))
+    return conditions
 
 
-def _ordered(statement: Select[Group], wanted: dict[str, Any]) -> Select[Group]:
-    name = wanted.get("order_by") or "name"
+def _ordered(statement: Select[Group], filters: dict[str, Any]) -> Select[Group]:
+    name = filters.get("order_by") or "name"
     column = ORDERS[name]
-    return statement.order_by(column.desc() if wanted.get("sort") == "desc" else column.asc(), Group.id.asc())
+    return statement.order_by(column.desc() if filters.get("sort") == "desc" else column.asc(), Group.id.asc())
 
 
 MAX_PROJECTS_SHOWN = 100
@@ -99,11 +99,11 @@ def details_of(caller: Caller, group: Group, *, with_projects: bool) -> Details:
     shares = list(db.session.scalars(shares_of(group)))
     if not with_projects:
         return Details(shares, None, None)
-    seen = projects().where(visible_projects(caller)).order_by(Project.created_at.desc(), Project.id.desc())
-    seen = seen.options(contains_eager(Project.namespace).joinedload(Namespace.owner), NO_LAZY_LOADING)
-    seen = seen.limit(MAX_PROJECTS_SHOWN)
-    own = seen.where(Project.namespace_id == group.id)
-    shared = seen.where(Project.id.in_(select(Share.project_id).where(Share.group_id == group.id)))
+    visible = projects().where(visible_projects(caller)).order_by(Project.created_at.desc(), Project.id.desc())
+    visible = visible.options(contains_eager(Project.namespace).joinedload(Namespace.owner), NO_LAZY_LOADING)
+    visible = visible.limit(MAX_PROJECTS_SHOWN)
+    own = visible.where(Project.namespace_id == group.id)
+    shared = visible.where(Project.id.in_(select(Share.project_id).where(Share.group_id == group.id)))
     details = Details(shares, list(db.session.scalars(own)), list(db.session.scalars(shared)))
     inside = [*(details.projects or ()), *(details.shared_projects or ())]
     add_shares(inside)

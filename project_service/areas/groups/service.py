@@ -96,10 +96,10 @@ def unshare_group(group: Group, other_id: int) -> None:
 
 def _check(group: Group, parent: Group | None, *, new: bool, chooser: User | Caller | None) -> None:
     problems: dict[str, list[str]] = {}
-    if found := path_rules.group_name_problems(group.name or ""):
-        problems["name"] = found
-    if found := path_rules.namespace_path_problems(group.path or "", top_level=parent is None):
-        problems["path"] = found
+    if texts := path_rules.group_name_problems(group.name or ""):
+        problems["name"] = texts
+    if texts := path_rules.namespace_path_problems(group.path or "", top_level=parent is None):
+        problems["path"] = texts
     below = None if new else path_registry.visibility_problem_below(group)
     if len(group.description or "") > MAX_DESCRIPTION_LENGTH:
         problems["description"] = [f"is too long (maximum is {MAX_DESCRIPTION_LENGTH} characters)"]

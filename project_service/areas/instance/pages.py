@@ -63,10 +63,17 @@ def save_settings() -> Any:
 @pages.allow(Ability.ADMINISTER)
 def show_features() -> Any:
     """Show the feature flags that the service uses, and others that were set."""
-    found = {one["name"]: one for one in service.features()}
-    used = [found.pop(one["name"], {"name": one["name"], "state": "off", "gates": []}) for one in FEATURE_DEFINITIONS]
+    features_by_name = {feature["name"]: feature for feature in service.features()}
+    used = [
+        features_by_name.pop(feature["name"], {"name": feature["name"], "state": "off", "gates": []})
+        for feature in FEATURE_DEFINITIONS
+    ]
     return render_template(
-        "instance/features.html", used=used, others=list(found.values()), texts=setting_texts.FEATURES, form=Form()
+        "instance/features.html",
+        used=used,
+        others=list(features_by_name.values()),
+        texts=setting_texts.FEATURES,
+        form=Form(),
     )
 
 
@@ -117,9 +124,9 @@ def show_health() -> Any:
     """Show the findings of ``doctor`` and of the readiness probe."""
     db.session.rollback()  # the checks use transactions of their own
     problems, is_ready = probes.readiness()
-    found = doctor.examine(current_app.config["SETTINGS"])
+    examination = doctor.examine(current_app.config["SETTINGS"])
     return render_template(
-        "instance/health.html", found=found, checks=list(probes.CHECKS), problems=problems, ready=is_ready
+        "instance/health.html", examination=examination, checks=list(probes.CHECKS), problems=problems, ready=is_ready
     )
 
 
@@ -134,10 +141,10 @@ def show_about() -> Any:
     number = ".".join(str(part) for part in dialect.server_version_info or ())
     versions["Database"] = f"{dialect.name} {number}"
     settings = current_app.config["SETTINGS"]
-    places = {"Data directory": str(settings.data_dir), "Address": settings.external_url or "as bound"}
-    places["Redis"] = "embedded" if settings.embedded_redis else "external"
-    places["Files"] = "an object store" if settings.storage_url.startswith("s3:") else "the data directory"
-    return render_template("instance/about.html", versions=versions, places=places)
+    facts = {"Data directory": str(settings.data_dir), "Address": settings.external_url or "as bound"}
+    facts["Redis"] = "embedded" if settings.embedded_redis else "external"
+    facts["Files"] = "an object store" if settings.storage_url.startswith("s3:") else "the data directory"
+    return render_template("instance/about.html", versions=versions, facts=facts)
 
 
 def _settings(form: SettingsForm) -> str:

@@ -42,16 +42,16 @@ def show_readiness() -> Response:
     A service on a full disk is ready, since it answers reads; the check of the storage says that writes are refused.
     Its workers cannot report to the embedded Redis then.
     """
-    found, is_ready = readiness()
-    parts = {f"{name}_check": [_check_result(found.get(name))] for name in CHECKS}
+    problems, is_ready = readiness()
+    parts = {f"{name}_check": [_check_result(problems.get(name))] for name in CHECKS}
     return _json({"status": "ok" if is_ready else "failed", **parts}, 200 if is_ready else 503)
 
 
 def readiness() -> tuple[dict[str, str], bool]:
     """Return the dependencies that fail, each with its error, and whether the service is ready nevertheless."""
-    found = {name: problem for name, check in CHECKS.items() if (problem := _error_of(check))}
-    is_full = DISK_FULL in found.values()
-    return found, all(is_full and name in PARTS_THAT_WRITE for name in found)
+    problems = {name: problem for name, check in CHECKS.items() if (problem := _error_of(check))}
+    is_full = DISK_FULL in problems.values()
+    return problems, all(is_full and name in PARTS_THAT_WRITE for name in problems)
 
 
 @probes.get("/-/metrics")

@@ -112,12 +112,12 @@ def change_settings_from_text(texts: dict[str, str]) -> dict[str, Any]:
 
 
 def _set_boolean(name: str, *, on: bool, actors: list[str], groups: list[str]) -> None:
-    known = instance_settings.gates_of(name)
+    gates = instance_settings.gates_of(name)
     if not actors and not groups:
         instance_settings.clear_gates(name)
         instance_settings.set_gate(name, "boolean", "true" if on else "false")
         return
-    if not any(gate.key == "boolean" for gate in known):
+    if not any(gate.key == "boolean" for gate in gates):
         instance_settings.set_gate(name, "boolean", "false")
     for key, values in (("actors", actors), ("groups", groups)):
         for value in values:
@@ -128,23 +128,23 @@ def _set_boolean(name: str, *, on: bool, actors: list[str], groups: list[str]) -
 
 
 def _actors(fields: dict[str, Any]) -> list[str]:
-    found = []
+    actors = []
     for text in _split(fields.get("user")):
         user = user_by(text)
         if user is None:
             raise BadRequest(f"400 Bad request - {text} is not found!")
-        found.append(f"User:{user.id}")
+        actors.append(f"User:{user.id}")
     for text in _split(fields.get("group")):
         group = namespace_by(text)
         if group is None or group.kind != GROUP:
             raise BadRequest(f"400 Bad request - {text} is not found!")
-        found.append(f"Group:{group.id}")
+        actors.append(f"Group:{group.id}")
     for text in _split(fields.get("project")):
         project = project_by(text)
         if project is None:
             raise BadRequest(f"400 Bad request - {text} is not found!")
-        found.append(f"Project:{project.id}")
-    return found
+        actors.append(f"Project:{project.id}")
+    return actors
 
 
 def _split(text: str | None) -> list[str]:

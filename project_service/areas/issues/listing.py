@@ -125,5 +125,5 @@ def _grouped(rows: Iterable[Row[Any]]) -> Iterator[tuple[int, list[Row[Any]]]]:
 def _milestones(ids: set[int]) -> dict[int, Milestone]:
     if not ids:
         return {}
-    found = db.session.scalars(select(Milestone).where(Milestone.id.in_(ids)).options(NO_LAZY_LOADING))
-    return {milestone.id: milestone for milestone in found}
+    milestones = db.session.scalars(select(Milestone).where(Milestone.id.in_(ids)).options(NO_LAZY_LOADING))
+    return {milestone.id: milestone for milestone in milestones}

@@ -224,12 +224,12 @@ def _changeable_note(project: Project, iid: int, note_id: int) -> tuple[Issue, N
 
 
 def _page(issue: Issue, form: NoteForm) -> str:
-    found = planned_notes.notes_matching(caller(), issue, sort="asc")
+    notes = planned_notes.notes_matching(caller(), issue, sort="asc")
     return render_template(
         "issues/show.html",
         project=issue.project,
         issue=issue,
-        notes=planned_notes.read_notes(found, request.args),
+        notes=planned_notes.read_notes(notes, request.args),
         form=form,
         may_change=may_change_issue(caller(), issue),
         may_change_note=lambda note: may_change_note(caller(), note),
@@ -248,7 +248,7 @@ def _form(project: Project, issue: Issue | None = None) -> IssueForm:
     choices: dict[Any, str] = {user_id: f"{name} @{username}" for user_id, name, username in people}
     form.assignee_ids.choices = choices
     active = milestones_of(project).where(Milestone.state == ACTIVE).order_by(Milestone.title)
-    titles: dict[Any, str] = {0: "None"} | {one.id: one.title for one in db.session.scalars(active)}
+    titles: dict[Any, str] = {0: "None"} | {milestone.id: milestone.title for milestone in db.session.scalars(active)}
     if issue is not None:
         # current assignees and milestone remain options, even if they are no longer active
         choices |= {user.id: f"{user.name} @{user.username}" for user in issue.assignees if user.id not in choices}

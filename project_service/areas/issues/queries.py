@@ -25,9 +25,9 @@ from project_service.kit.http.errors import RecordNotFound
 DAY = dt.timedelta(days=1)
 
 
-def issues_matching(caller: Caller, project: Project, **wanted: Any) -> Select[Issue]:
+def issues_matching(caller: Caller, project: Project, **filters: Any) -> Select[Issue]:
     """The issues of a project that the caller may see, filtered and ordered, with what pages show of them."""
-    return filtered_issues(caller, project, **wanted).options(
+    return filtered_issues(caller, project, **filters).options(
         joinedload(Issue.author),
         selectinload(Issue.assignees),
         selectinload(Issue.label_rows),
@@ -37,11 +37,11 @@ def issues_matching(caller: Caller, project: Project, **wanted: Any) -> Select[I
     )
 
 
-def filtered_issues(caller: Caller, project: Project, **wanted: Any) -> Select[Issue]:
+def filtered_issues(caller: Caller, project: Project, **filters: Any) -> Select[Issue]:
     """The same, without related rows."""
-    here = tracker.issues_of(project).where(visible_issues(caller, project), *_conditions(caller, wanted))
-    column = getattr(Issue, wanted.get("order_by") or "created_at")
-    is_ascending = wanted.get("sort") == "asc"
+    here = tracker.issues_of(project).where(visible_issues(caller, project), *_conditions(caller, filters))
+    column = getattr(Issue, filters.get("order_by") or "created_at")
+    is_ascending = filters.get("sort") == "asc"
     order = (column.asc(), Issue.id.asc()) if is_ascending else (column.desc(), Issue.id.desc())
     if column is Issue.due_date:  # the databases differ in the position of NULL
         order = (order[0].nulls_last(), order[1])
@@ -50,8 +50,8 @@ def filtered_issues(caller: Caller, project: Project, **wanted: Any) -> Select[I
 
 def progress_of(caller: Caller, milestone: Milestone) -> tuple[int, int]:
     """The number of issues of a milestone that the caller may see, and of the closed ones among them."""
-    seen = filtered_issues(caller, milestone.project, milestone_id=milestone.id).order_by(None)
-    states = seen.with_only_columns(Issue.state, func.count()).group_by(Issue.state)
+    visible = filtered_issues(caller, milestone.project, milestone_id=milestone.id).order_by(None)
+    states = visible.with_only_columns(Issue.state, func.count()).group_by(Issue.state)
     counts: dict[str, int] = dict(db.session.execute(states).all())
     return sum(counts.values()), counts.get(tracker.CLOSED, 0)
 
@@ -64,30 +64,30 @@ def find_issue(caller: Caller, project: Project, iid: int) -> Issue:
     return issue
 
 
-def _conditions(caller: Caller, wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
-    if wanted.get("state") in (tracker.OPENED, tracker.CLOSED):
-        yield Issue.state == wanted["state"]
-    if wanted.get("iids"):
-        yield Issue.iid.in_(wanted["iids"])
-    if wanted.get("confidential") is not None:
-        yield Issue.confidential.is_(wanted["confidential"])
-    if wanted.get("issue_type"):
-        yield Issue.issue_type == wanted["issue_type"]
-    if search := (wanted.get("search") or "").strip():
-        columns = [getattr(Issue, name) for name in wanted.get("within") or ("title", "description")]
+def _conditions(caller: Caller, filters: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
+    if filters.get("state") in (tracker.OPENED, tracker.CLOSED):
+        yield Issue.state == filters["state"]
+    if filters.get("iids"):
+        yield Issue.iid.in_(filters["iids"])
+    if filters.get("confidential") is not None:
+        yield Issue.confidential.is_(filters["confidential"])
+    if filters.get("issue_type"):
+        yield Issue.issue_type == filters["issue_type"]
+    if search := (filters.get("search") or "").strip():
+        columns = [getattr(Issue, name) for name in filters.get("within") or ("title", "description")]
         yield searching.contains(search, *columns)
-    if wanted.get("due_date"):
-        yield _due(wanted["due_date"])
-    yield from _by_users(caller, wanted)
-    yield from _by_properties(wanted)
-    for name, value in (wanted.get("excluded") or {}).items():
+    if filters.get("due_date"):
+        yield _due(filters["due_date"])
+    yield from _by_users(caller, filters)
+    yield from _by_properties(filters)
+    for name, value in (filters.get("excluded") or {}).items():
         if value not in (None, [], ""):
             yield from _excluded(caller, name, value)
     for name, column in (("created", Issue.created_at), ("updated", Issue.updated_at)):
-        if wanted.get(f"{name}_after"):
-            yield column >= wanted[f"{name}_after"]
-        if wanted.get(f"{name}_before"):
-            yield column <= wanted[f"{name}_before"]
+        if filters.get(f"{name}_after"):
+            yield column >= filters[f"{name}_after"]
+        if filters.get(f"{name}_before"):
+            yield column <= filters[f"{name}_before"]
 
 
 def _excluded(caller: Caller, name: str, value: Any) -> Iterable[ColumnElement[bool]]:
@@ -104,26 +104,26 @@ def _excluded(caller: Caller, name: str, value: Any) -> Iterable[ColumnElement[b
         yield not_(func.coalesce(and_(*conditions), false()))
 
 
-def _by_users(caller: Caller, wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
-    if wanted.get("scope") == "created_by_me":
+def _by_users(caller: Caller, filters: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
+    if filters.get("scope") == "created_by_me":
         yield Issue.author_id == caller.user_id
-    if wanted.get("scope") == "assigned_to_me":
+    if filters.get("scope") == "assigned_to_me":
         yield Issue.id.in_(_assigned_to(IssueAssignee.user_id == caller.user_id))
-    if wanted.get("author_id") is not None:
-        yield Issue.author_id == wanted["author_id"]
-    if wanted.get("author_username"):
-        yield Issue.author_id.in_(ids_by_username(wanted["author_username"]))
-    assignee = wanted.get("assignee_id")
+    if filters.get("author_id") is not None:
+        yield Issue.author_id == filters["author_id"]
+    if filters.get("author_username"):
+        yield Issue.author_id.in_(ids_by_username(filters["author_username"]))
+    assignee = filters.get("assignee_id")
     if assignee in ("None", "Any"):
         yield exists().where(IssueAssignee.issue_id == Issue.id).is_(assignee == "Any")
     elif assignee is not None:
         yield Issue.id.in_(_assigned_to(IssueAssignee.user_id == int(assignee)))
-    if wanted.get("assignee_username"):
-        yield Issue.id.in_(_assigned_to(IssueAssignee.user_id.in_(ids_by_username(*wanted["assignee_username"]))))
+    if filters.get("assignee_username"):
+        yield Issue.id.in_(_assigned_to(IssueAssignee.user_id.in_(ids_by_username(*filters["assignee_username"]))))
 
 
-def _by_properties(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
-    milestone = wanted.get("milestone")
+def _by_properties(filters: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
+    milestone = filters.get("milestone")
     if milestone == "None":
         yield Issue.milestone_id.is_(None)
     elif milestone == "Any":
@@ -131,16 +131,16 @@ def _by_properties(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
     elif milestone:
         called = select(Milestone.id).where(Milestone.project_id == Issue.project_id, Milestone.title == milestone)
         yield Issue.milestone_id.in_(called)
-    if wanted.get("milestone_id") is not None:
-        yield Issue.milestone_id == wanted["milestone_id"]
-    if wanted.get("my_reaction_emoji") not in (None, "", "None"):
+    if filters.get("milestone_id") is not None:
+        yield Issue.milestone_id == filters["milestone_id"]
+    if filters.get("my_reaction_emoji") not in (None, "", "None"):
         yield false()  # reactions are not supported: no issue has any
-    weight = wanted.get("weight")
+    weight = filters.get("weight")
     if weight in ("None", "Any"):
         yield Issue.weight.is_(None) if weight == "None" else Issue.weight.is_not(None)
     elif weight is not None:
         yield Issue.weight == int(weight)
-    labels = wanted.get("labels") or []
+    labels = filters.get("labels") or []
     if labels == ["None"]:
         yield _has_labels().is_(False)
     elif labels == ["Any"]:

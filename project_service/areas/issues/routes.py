@@ -57,10 +57,10 @@ def list_milestone_issues(project: Project, milestone: str) -> Any:
 @api.paged
 def list_issues_closed_by_merge_request(project: Project, iid: str) -> Any:
     """List the issues of the project that a merge request closes, as its description says."""
-    found = closed_iids(find_merge_request(project, numeric(iid)))
-    if not found or not allowed(caller(), Ability.READ_ISSUES, project):
+    iids = closed_iids(find_merge_request(project, numeric(iid)))
+    if not iids or not allowed(caller(), Ability.READ_ISSUES, project):
         return ListedRows([])
-    return IssueListing(queries.filtered_issues(caller(), project, iids=found), project)
+    return IssueListing(queries.filtered_issues(caller(), project, iids=iids), project)
 
 
 @api.get(f"{ISSUES}/<iid>")

@@ -18,25 +18,25 @@ from project_service.kit.db import searching
 from project_service.kit.db.session import db
 
 
-def labels_matching(project: Project, **wanted: Any) -> Select[Label]:
+def labels_matching(project: Project, **filters: Any) -> Select[Label]:
     """The labels of a project, by title."""
     statement = labels_of(project)
-    if search := (wanted.get("search") or "").strip():
+    if search := (filters.get("search") or "").strip():
         statement = statement.where(searching.contains(search, Label.title, Label.description))
     return statement
 
 
-def add_priorities(found: Sequence[Label]) -> None:
+def add_priorities(labels_of_page: Sequence[Label]) -> None:
     """Set ``priority`` on each label of a page: the number of the imported archive, if any."""
-    brought = select(Label.id, Label.extra["priorities"]).where(Label.id.in_([label.id for label in found]))
+    brought = select(Label.id, Label.extra["priorities"]).where(Label.id.in_([label.id for label in labels_of_page]))
     priorities = {number: _first(value) for number, value in db.session.execute(brought)}
-    for label in found:
+    for label in labels_of_page:
         label.priority = priorities.get(label.id)
 
 
-def add_counts(caller: Caller, project: Project, found: Sequence[Label]) -> None:
+def add_counts(caller: Caller, project: Project, labels_of_page: Sequence[Label]) -> None:
     """Set ``counts`` on each label of a page: issues and merge requests that have it and that the caller may see."""
-    titles = [label.title for label in found]
+    titles = [label.title for label in labels_of_page]
     used: dict[tuple[str, str], int] = {}
     if allowed(caller, Ability.READ_ISSUES, project):
         counted = issues_of(project).join(IssueLabel, IssueLabel.issue_id == Issue.id)
@@ -51,7 +51,7 @@ def add_counts(caller: Caller, project: Project, found: Sequence[Label]) -> None
         marked = marked.where(MergeRequest.state == issues.OPENED, MergeRequestLabel.title.in_(titles))
         by_title = marked.with_only_columns(MergeRequestLabel.title, func.count()).group_by(MergeRequestLabel.title)
         used |= {("merge_requests", title): number for title, number in db.session.execute(by_title)}
-    for label in found:
+    for label in labels_of_page:
         label.counts = {
             "open_issues": used.get(("opened_issues", label.title), 0),
             "closed_issues": used.get(("closed_issues", label.title), 0),

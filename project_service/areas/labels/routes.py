@@ -41,6 +41,6 @@ def list_labels(project: Project, fields: dict[str, Any]) -> WithSchema:
 @api.response(200, schemas.LabelSchema)
 def show_label(project: Project, label: str) -> Label:
     """Show one label, by its id or its title."""
-    found = find_label(project, label)
-    queries.add_priorities([found])
-    return found
+    shown = find_label(project, label)
+    queries.add_priorities([shown])
+    return shown

@@ -33,14 +33,14 @@ def register(kind: str, prefix: str, reads: Ability, administers: Ability) -> No
     @pages.get(here, endpoint=f"list_{kind}_members")
     @pages.signed_in
     @pages.allow(reads)
-    def list_members(place: ProjectOrGroup) -> Any:
+    def list_members(subject: ProjectOrGroup) -> Any:
         """Show the members of a place."""
-        return _page(place, kind, administers, _form(kind))
+        return _page(subject, kind, administers, _form(kind))
 
     @pages.post(here, endpoint=f"create_{kind}_member")
     @pages.signed_in
     @pages.allow(administers)
-    def create_member(place: ProjectOrGroup) -> Any:
+    def create_member(subject: ProjectOrGroup) -> Any:
         """Add a member."""
         form = _form(kind)
 
@@ -48,87 +48,91 @@ def register(kind: str, prefix: str, reads: Ability, administers: Ability) -> No
             user = user_by((form.username.data or "").strip())
             if user is None:
                 raise Invalid(username="belongs to no user")
-            service.add_member(place, user, access_level=form.access_level.data, expires_at=form.expires_at.data)
+            service.add_member(subject, user, access_level=form.access_level.data, expires_at=form.expires_at.data)
 
         if form.accepted(add):
-            return redirect(_address(kind, place))
-        return _page(place, kind, administers, form), 422
+            return redirect(_address(kind, subject))
+        return _page(subject, kind, administers, form), 422
 
     @pages.get(f"{here}/<int:user_id>/edit", endpoint=f"edit_{kind}_member")
     @pages.signed_in
     @pages.allow(administers)
-    def edit_member(place: ProjectOrGroup, user_id: int) -> Any:
+    def edit_member(subject: ProjectOrGroup, user_id: int) -> Any:
         """Show the form of a membership."""
-        member = queries.find_member(place, user_id)
+        member = queries.find_member(subject, user_id)
         form = RoleForm(obj=member)
         form.access_level.choices = ASSIGNABLE_ROLES[kind]
-        return render_template("members/edit.html", place=place, kind=kind, member=member, form=form, **{kind: place})
+        return render_template(
+            "members/edit.html", subject=subject, kind=kind, member=member, form=form, **{kind: subject}
+        )
 
     @pages.post(f"{here}/<int:user_id>/edit", endpoint=f"update_{kind}_member")
     @pages.signed_in
     @pages.allow(administers)
-    def update_member(place: ProjectOrGroup, user_id: int) -> Any:
+    def update_member(subject: ProjectOrGroup, user_id: int) -> Any:
         """Change the role or the expiry date of a member."""
-        member = queries.find_member(place, user_id)
+        member = queries.find_member(subject, user_id)
         form = RoleForm()
         form.access_level.choices = ASSIGNABLE_ROLES[kind]
         changes = {"access_level": form.access_level.data, "expires_at": form.expires_at.data, "keeps_expiry": False}
-        if form.accepted(lambda: service.update_member(place, member, **changes)):
-            return redirect(_address(kind, place))
+        if form.accepted(lambda: service.update_member(subject, member, **changes)):
+            return redirect(_address(kind, subject))
         return render_template(
-            "members/edit.html", place=place, kind=kind, member=member, form=form, **{kind: place}
+            "members/edit.html", subject=subject, kind=kind, member=member, form=form, **{kind: subject}
         ), 422
 
     @pages.get(f"{here}/<int:user_id>/remove", endpoint=f"ask_remove_{kind}_member")
     @pages.signed_in
     @pages.allow(reads)
-    def ask_remove_member(place: ProjectOrGroup, user_id: int) -> Any:
+    def ask_remove_member(subject: ProjectOrGroup, user_id: int) -> Any:
         """Ask before a member is removed."""
-        leaving = _judge_removal(place, user_id)
-        member = queries.find_member(place, user_id)
+        leaving = _judge_removal(subject, user_id)
+        member = queries.find_member(subject, user_id)
         return confirmation(
             title="Leave" if leaving else "Remove member",
-            question=f"Leave {place.full_path}?" if leaving else f"Remove {member.user.name} from {place.full_path}?",
+            question=f"Leave {subject.full_path}?"
+            if leaving
+            else f"Remove {member.user.name} from {subject.full_path}?",
             button="Leave" if leaving else "Remove member",
-            back=_address(kind, place),
-            **{kind: place},
+            back=_address(kind, subject),
+            **{kind: subject},
         )
 
     @pages.post(f"{here}/<int:user_id>/remove", endpoint=f"delete_{kind}_member")
     @pages.signed_in
     @pages.allow(reads)
-    def delete_member(place: ProjectOrGroup, user_id: int) -> Any:
+    def delete_member(subject: ProjectOrGroup, user_id: int) -> Any:
         """Remove a member, or leave."""
-        leaving = _judge_removal(place, user_id)
-        service.remove_member(place, queries.find_member(place, user_id))
-        return redirect(url_for("project_pages.show_dashboard") if leaving else _address(kind, place))
+        leaving = _judge_removal(subject, user_id)
+        service.remove_member(subject, queries.find_member(subject, user_id))
+        return redirect(url_for("project_pages.show_dashboard") if leaving else _address(kind, subject))
 
-    def _judge_removal(place: ProjectOrGroup, user_id: int) -> bool:
+    def _judge_removal(subject: ProjectOrGroup, user_id: int) -> bool:
         """Return whether the caller leaves; removing another member needs the ability ``administers``."""
         leaving = user_id == caller().user_id
         if not leaving:
-            judge(caller(), administers, place)
+            judge(caller(), administers, subject)
         return leaving
 
 
-def _address(kind: str, place: ProjectOrGroup) -> str:
-    return f"{'/groups' if kind == 'group' else ''}/{place.full_path}/-/{kind}_members"
+def _address(kind: str, subject: ProjectOrGroup) -> str:
+    return f"{'/groups' if kind == 'group' else ''}/{subject.full_path}/-/{kind}_members"
 
 
-def _page(place: ProjectOrGroup, kind: str, administers: Ability, form: MemberForm) -> str:
+def _page(subject: ProjectOrGroup, kind: str, administers: Ability, form: MemberForm) -> str:
     search = request.args.get("search", "")
-    page = read_page(queries.all_members_of(place, query=search), request.args.get("page"))
+    page = read_page(queries.all_members_of(subject, query=search), request.args.get("page"))
     return render_template(
         "members/list.html",
-        place=place,
+        subject=subject,
         kind=kind,
-        here=_address(kind, place),
-        form=form if allowed(caller(), administers, place) else None,
+        here=_address(kind, subject),
+        form=form if allowed(caller(), administers, subject) else None,
         page=page,
         bots=bots_among(member.user_id for member in page.rows),
         search=search,
         role=Role,
-        **{kind: place},
+        **{kind: subject},
     )
 
 

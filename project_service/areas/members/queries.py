@@ -18,18 +18,18 @@ from project_service.kit.http.errors import RecordNotFound
 ProjectOrGroup = Project | Namespace
 
 
-def members_of(place: ProjectOrGroup, **wanted: Any) -> Select[Membership]:
+def members_of(subject: ProjectOrGroup, **filters: Any) -> Select[Membership]:
     """The direct members of a group or project, oldest membership first."""
-    here = Membership.project_id if isinstance(place, Project) else Membership.namespace_id
-    return _filtered(_memberships().where(here == place.id, alive()), wanted).order_by(Membership.id)
+    here = Membership.project_id if isinstance(subject, Project) else Membership.namespace_id
+    return _filtered(_memberships().where(here == subject.id, alive()), filters).order_by(Membership.id)
 
 
-def all_members_of(place: ProjectOrGroup, **wanted: Any) -> Select[Membership]:
+def all_members_of(subject: ProjectOrGroup, **filters: Any) -> Select[Membership]:
     """The members of a group or project, direct, inherited and through shares: one row per user, with the highest role.
 
     The role is loaded as ``capped_level``.
     """
-    reach = _reach_of(place).subquery()
+    reach = _reach_of(subject).subquery()
     rank = func.row_number().over(
         partition_by=reach.c.user_id, order_by=(reach.c.access_level.desc(), reach.c.distance, reach.c.id)
     )
@@ -38,20 +38,20 @@ def all_members_of(place: ProjectOrGroup, **wanted: Any) -> Select[Membership]:
     capped = statement.options(with_expression(Membership.capped_level, best.c.access_level))
     # a membership that the session has already gets its ``capped_level`` too
     capped = capped.execution_options(populate_existing=True)
-    return _filtered(capped, wanted).order_by(Membership.user_id)
+    return _filtered(capped, filters).order_by(Membership.user_id)
 
 
-def find_member(place: ProjectOrGroup, user_id: int) -> Membership:
+def find_member(subject: ProjectOrGroup, user_id: int) -> Membership:
     """The direct membership of a user."""
-    membership = db.session.scalar(members_of(place).where(Membership.user_id == user_id))
+    membership = db.session.scalar(members_of(subject).where(Membership.user_id == user_id))
     if membership is None:
         raise RecordNotFound
     return membership
 
 
-def find_any_member(place: ProjectOrGroup, user_id: int) -> Membership:
+def find_any_member(subject: ProjectOrGroup, user_id: int) -> Membership:
     """The membership with the highest role of a user, direct or not."""
-    membership = db.session.scalar(all_members_of(place).where(Membership.user_id == user_id))
+    membership = db.session.scalar(all_members_of(subject).where(Membership.user_id == user_id))
     if membership is None:
         raise RecordNotFound
     return membership
@@ -62,25 +62,25 @@ def _memberships() -> Select[Membership]:
     return statement.options(contains_eager(Membership.user), NO_LAZY_LOADING)
 
 
-def _filtered(statement: Select[Membership], wanted: dict[str, Any]) -> Select[Membership]:
+def _filtered(statement: Select[Membership], filters: dict[str, Any]) -> Select[Membership]:
     conditions: list[ColumnElement[bool]] = []
-    if query := (wanted.get("query") or "").strip():
+    if query := (filters.get("query") or "").strip():
         conditions.append(
             or_(searching.contains(query, User.name, User.username), func.lower(User.email) == query.lower())
         )
-    if wanted.get("user_ids"):
-        conditions.append(User.id.in_(wanted["user_ids"]))
+    if filters.get("user_ids"):
+        conditions.append(User.id.in_(filters["user_ids"]))
     return statement.where(*conditions)
 
 
-def _reach_of(place: ProjectOrGroup) -> Any:
+def _reach_of(subject: ProjectOrGroup) -> Any:
     """The memberships that are effective in a group or project, with the effective level."""
-    if isinstance(place, Project):
-        namespace_id, direct = place.namespace_id, Membership.project_id == place.id
-        shared = [Share.project_id == place.id, Share.namespace_id.in_(_above(namespace_id))]
+    if isinstance(subject, Project):
+        namespace_id, direct = subject.namespace_id, Membership.project_id == subject.id
+        shared = [Share.project_id == subject.id, Share.namespace_id.in_(_above(namespace_id))]
         own = [direct, Membership.namespace_id.in_(_above(namespace_id))]
     else:
-        namespace_id, direct = place.id, Membership.namespace_id == place.id
+        namespace_id, direct = subject.id, Membership.namespace_id == subject.id
         shared = [Share.namespace_id.in_(_above(namespace_id))]
         own = [Membership.namespace_id.in_(_above(namespace_id))]
     invited = aliased(NamespaceAncestor)

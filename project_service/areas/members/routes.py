@@ -31,9 +31,9 @@ def register(kind: str, reads: Ability, administers: Ability) -> None:
     @api.allow(reads)
     @api.response(200, schemas.MemberSchema(many=True))
     @api.paged
-    def list_members(place: ProjectOrGroup, fields: dict[str, Any]) -> Any:
+    def list_members(subject: ProjectOrGroup, fields: dict[str, Any]) -> Any:
         """List the direct members."""
-        return queries.members_of(place, **fields)
+        return queries.members_of(subject, **fields)
 
     @api.get(f"{members}/all", endpoint=f"list_all_{kind}_members")
     @api.signed_in
@@ -41,45 +41,45 @@ def register(kind: str, reads: Ability, administers: Ability) -> None:
     @api.allow(reads)
     @api.response(200, schemas.MemberSchema(many=True))
     @api.paged
-    def list_all_members(place: ProjectOrGroup, fields: dict[str, Any]) -> Any:
+    def list_all_members(subject: ProjectOrGroup, fields: dict[str, Any]) -> Any:
         """List the members, inherited and invited ones included."""
-        return queries.all_members_of(place, **fields)
+        return queries.all_members_of(subject, **fields)
 
     @api.get(f"{members}/<user>", endpoint=f"show_{kind}_member")
     @api.signed_in
     @api.allow(reads)
     @api.response(200, schemas.MemberSchema)
-    def show_member(place: ProjectOrGroup, user: str) -> Membership:
+    def show_member(subject: ProjectOrGroup, user: str) -> Membership:
         """Show one direct member."""
-        return queries.find_member(place, numeric(user))
+        return queries.find_member(subject, numeric(user))
 
     @api.get(f"{members}/all/<user>", endpoint=f"show_any_{kind}_member")
     @api.signed_in
     @api.allow(reads)
     @api.response(200, schemas.MemberSchema)
-    def show_any_member(place: ProjectOrGroup, user: str) -> Membership:
+    def show_any_member(subject: ProjectOrGroup, user: str) -> Membership:
         """Show one member, inherited or not."""
-        return queries.find_any_member(place, numeric(user))
+        return queries.find_any_member(subject, numeric(user))
 
     @api.post(members, endpoint=f"create_{kind}_member")
     @api.signed_in
     @api.arguments(schemas.MemberCreateSchema)
     @api.allow(administers)
     @api.response(201, schemas.MemberSchema)
-    def create_member(place: ProjectOrGroup, fields: dict[str, Any]) -> Any:
+    def create_member(subject: ProjectOrGroup, fields: dict[str, Any]) -> Any:
         """Add a member; for several ids the response is a status."""
-        return _added(place, fields)
+        return _added(subject, fields)
 
     @api.put(f"{members}/<user>", endpoint=f"update_{kind}_member")
     @api.signed_in
     @api.arguments(schemas.MemberUpdateSchema)
     @api.allow(administers)
     @api.response(200, schemas.MemberSchema)
-    def update_member(place: ProjectOrGroup, fields: dict[str, Any], user: str) -> Membership:
+    def update_member(subject: ProjectOrGroup, fields: dict[str, Any], user: str) -> Membership:
         """Change the role or the expiry date of a member."""
-        membership = queries.find_member(place, numeric(user))
+        membership = queries.find_member(subject, numeric(user))
         return service.update_member(
-            place,
+            subject,
             membership,
             access_level=fields["access_level"],
             expires_at=fields.get("expires_at"),
@@ -91,25 +91,25 @@ def register(kind: str, reads: Ability, administers: Ability) -> None:
     @api.arguments(schemas.MemberDeleteSchema)
     @api.allow(reads)
     @api.response(204)
-    def delete_member(place: ProjectOrGroup, fields: dict[str, Any], user: str) -> None:
+    def delete_member(subject: ProjectOrGroup, fields: dict[str, Any], user: str) -> None:
         """Remove a member, or leave."""
         user_id = numeric(user)
         if user_id != caller().user_id:
-            judge(caller(), administers, place)
-        service.remove_member(place, unmodified(queries.find_member(place, user_id)))
+            judge(caller(), administers, subject)
+        service.remove_member(subject, unmodified(queries.find_member(subject, user_id)))
 
 
-def _added(place: ProjectOrGroup, fields: dict[str, Any]) -> Any:
+def _added(subject: ProjectOrGroup, fields: dict[str, Any]) -> Any:
     values = {"access_level": fields["access_level"], "expires_at": fields.get("expires_at")}
     if fields.get("username"):
-        return service.add_member(place, find_user_by(fields["username"]), **values)
+        return service.add_member(subject, find_user_by(fields["username"]), **values)
     ids = fields.get("user_id") or []
     if not ids:
         raise NotFound("User")
     if len(ids) == 1:
-        return service.add_member(place, find_user(ids[0]), **values)
+        return service.add_member(subject, find_user(ids[0]), **values)
     for user_id in ids:
-        service.add_member(place, find_user(user_id), **values)
+        service.add_member(subject, find_user(user_id), **values)
     return json_response({"status": "success"}, 201)
 
 

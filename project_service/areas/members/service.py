@@ -29,46 +29,51 @@ MEMBER_EXISTS = "Member already exists"
 
 
 def add_member(
-    place: ProjectOrGroup, user: User, *, access_level: int, expires_at: dt.date | None = None
+    subject: ProjectOrGroup, user: User, *, access_level: int, expires_at: dt.date | None = None
 ) -> Membership:
     """Add a member, with at most the role of the caller."""
     requester = caller()
-    former = direct_membership(user.id, place)
+    former = direct_membership(user.id, subject)
     if former is not None and not former.expired:
         raise Conflict(MEMBER_EXISTS)
-    _check(place, user, access_level, expires_at)
-    _refuse_above(requester, place, access_level)
+    _check(subject, user, access_level, expires_at)
+    _refuse_above(requester, subject, access_level)
     if former is not None:
-        expire_member(place, former)
+        expire_member(subject, former)
     membership = Membership(
         user_id=user.id,
         user=user,
-        project_id=place.id if isinstance(place, Project) else None,
-        namespace_id=place.id if isinstance(place, Group) else None,
+        project_id=subject.id if isinstance(subject, Project) else None,
+        namespace_id=subject.id if isinstance(subject, Group) else None,
         access_level=access_level,
         expires_at=expires_at,
         created_by_id=requester.user_id,
     )
     add_unique(membership, Conflict(MEMBER_EXISTS))
-    if isinstance(place, Project):
-        record(user, Action.JOINED, place)
+    if isinstance(subject, Project):
+        record(user, Action.JOINED, subject)
     details: dict[str, Any] = {"add": "user_access", "as": Role(access_level).title, "expiry_to": _day(expires_at)}
-    audit.record("member_created", place, "Membership created", target=_target(user), **details)
+    audit.record("member_created", subject, "Membership created", target=_target(user), **details)
     forget_roles()
     return membership
 
 
 def update_member(
-    place: ProjectOrGroup, membership: Membership, *, access_level: int, expires_at: dt.date | None, keeps_expiry: bool
+    subject: ProjectOrGroup,
+    membership: Membership,
+    *,
+    access_level: int,
+    expires_at: dt.date | None,
+    keeps_expiry: bool,
 ) -> Membership:
     """Change the role or the expiry date of a member."""
     requester = caller()
     _refuse_bot(membership)
-    _refuse_above(requester, place, membership.access_level)
-    _refuse_last_owner(place, membership)
+    _refuse_above(requester, subject, membership.access_level)
+    _refuse_last_owner(subject, membership)
     with db.session.no_autoflush:
-        _check(place, membership.user, access_level, None if keeps_expiry else expires_at)
-    _refuse_above(requester, place, access_level)
+        _check(subject, membership.user, access_level, None if keeps_expiry else expires_at)
+    _refuse_above(requester, subject, access_level)
     former_role, former_expiry = Role(membership.access_level).title, membership.expires_at
     membership.access_level = access_level
     if not keeps_expiry:
@@ -80,22 +85,22 @@ def update_member(
         "expiry_from": _day(former_expiry),
         "expiry_to": _day(membership.expires_at),
     }
-    audit.record("member_updated", place, "Membership updated", target=_target(membership.user), **details)
+    audit.record("member_updated", subject, "Membership updated", target=_target(membership.user), **details)
     forget_roles()
     return membership
 
 
-def remove_member(place: ProjectOrGroup, membership: Membership) -> None:
+def remove_member(subject: ProjectOrGroup, membership: Membership) -> None:
     """Remove a member. Users may leave; other members need at least the role of the removed one."""
     requester = caller()
     _refuse_bot(membership)
     if membership.user_id != requester.user_id:
-        _refuse_above(requester, place, membership.access_level)
-    _refuse_last_owner(place, membership)
+        _refuse_above(requester, subject, membership.access_level)
+    _refuse_last_owner(subject, membership)
     delete_locked(membership)
-    if isinstance(place, Project):
-        record(membership.user, Action.LEFT, place)
-    _record_removal(place, membership, "Membership destroyed")
+    if isinstance(subject, Project):
+        record(membership.user, Action.LEFT, subject)
+    _record_removal(subject, membership, "Membership destroyed")
     forget_roles()
 
 
@@ -105,13 +110,13 @@ def _refuse_bot(membership: Membership) -> None:
         raise Forbidden
 
 
-def expire_member(place: ProjectOrGroup, membership: Membership) -> None:
+def expire_member(subject: ProjectOrGroup, membership: Membership) -> None:
     """Delete an expired membership, which has granted nothing since it expired."""
     delete_locked(membership)
     db.session.flush()
-    if isinstance(place, Project) and place.deleting_since is None:
-        record(membership.user, Action.EXPIRED, place)
-    _record_removal(place, membership, f"Membership expired on {_day(membership.expires_at)}")
+    if isinstance(subject, Project) and subject.deleting_since is None:
+        record(membership.user, Action.EXPIRED, subject)
+    _record_removal(subject, membership, f"Membership expired on {_day(membership.expires_at)}")
 
 
 def expired_ids() -> list[int]:
@@ -127,9 +132,9 @@ def expire(membership_id: int) -> None:
         expire_member(_place_of(membership), membership)
 
 
-def _record_removal(place: ProjectOrGroup, membership: Membership, message: str) -> None:
+def _record_removal(subject: ProjectOrGroup, membership: Membership, message: str) -> None:
     details: dict[str, Any] = {"remove": "user_access", "from": Role(membership.access_level).title}
-    audit.record("member_destroyed", place, message, target=_target(membership.user), **details)
+    audit.record("member_destroyed", subject, message, target=_target(membership.user), **details)
 
 
 def _target(user: User) -> AuditTarget:
@@ -146,31 +151,31 @@ def _place_of(membership: Membership) -> ProjectOrGroup:
     return db.session.get_one(Group, membership.namespace_id)
 
 
-def _refuse_last_owner(place: ProjectOrGroup, membership: Membership) -> None:
+def _refuse_last_owner(subject: ProjectOrGroup, membership: Membership) -> None:
     """Raise ``Forbidden`` for the last owner of a top-level group."""
-    if not isinstance(place, Group) or place.parent_id is not None or membership.access_level < Role.OWNER:
+    if not isinstance(subject, Group) or subject.parent_id is not None or membership.access_level < Role.OWNER:
         return
     # locked, so that two owners who leave concurrently do not each count the other
-    db.session.execute(select(Group.id).where(Group.id == place.id).with_for_update(key_share=True))
-    others = owners_of(place.id).where(Membership.user_id != membership.user_id)
+    db.session.execute(select(Group.id).where(Group.id == subject.id).with_for_update(key_share=True))
+    others = owners_of(subject.id).where(Membership.user_id != membership.user_id)
     if db.session.scalar(others.limit(1)) is None:
         raise Forbidden
 
 
-def _refuse_above(requester: Caller, place: ProjectOrGroup, level: int) -> None:
-    if level > role_of(requester, place):
+def _refuse_above(requester: Caller, subject: ProjectOrGroup, level: int) -> None:
+    if level > role_of(requester, subject):
         raise Forbidden
 
 
-def _check(place: ProjectOrGroup, user: User, access_level: int, expires_at: dt.date | None) -> None:
+def _check(subject: ProjectOrGroup, user: User, access_level: int, expires_at: dt.date | None) -> None:
     problems: dict[str, list[str]] = {}
     if is_bot(user.id):
         problems["user"] = ["project bots cannot be added to other groups / projects"]
-    allowed = [role for role in MEMBER_ROLES if isinstance(place, Group) or role < Role.OWNER]
+    allowed = [role for role in MEMBER_ROLES if isinstance(subject, Group) or role < Role.OWNER]
     if access_level not in allowed:
         problems["access_level"] = ["is not included in the list"]
     else:
-        inherited, group = inherited_role(user.id, place)
+        inherited, group = inherited_role(user.id, subject)
         if group is not None and access_level < inherited:
             problems["access_level"] = [
                 f"should be greater than or equal to {inherited.title} inherited membership from group {group.name}"

@@ -29,8 +29,8 @@ def list_merge_requests(project: Project) -> str:
     state = request.args.get("state", "opened")
     state = state if state in TABS else "opened"
     search = request.args.get("search", "")
-    found = queries.merge_requests_matching(caller(), project, state=state, search=search)
-    page = read_page(found, request.args.get("page"))
+    matching = queries.merge_requests_matching(caller(), project, state=state, search=search)
+    page = read_page(matching, request.args.get("page"))
     queries.add_notes_counts(page.rows)
     return render_template(
         "merge_requests/list.html", project=project, page=page, state=state, tabs=TABS, search=search
@@ -42,6 +42,6 @@ def list_merge_requests(project: Project) -> str:
 def show_merge_request(project: Project, iid: int) -> str:
     """Show one merge request with its notes."""
     merge_request = find_merge_request(project, min(iid, LARGEST_INTEGER))
-    found = planned_notes.notes_matching(caller(), merge_request, sort="asc")
-    notes = planned_notes.read_notes(found, request.args)
+    matching = planned_notes.notes_matching(caller(), merge_request, sort="asc")
+    notes = planned_notes.read_notes(matching, request.args)
     return render_template("merge_requests/show.html", project=project, merge_request=merge_request, notes=notes)

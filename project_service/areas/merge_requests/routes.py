@@ -72,15 +72,15 @@ def show_merge_request(project: Project, iid: str) -> MergeRequest:
 def list_merge_request_notes(project: Project, fields: dict[str, Any], iid: str) -> WithSchema:
     """List the notes of a merge request."""
     merge_request = find_merge_request(project, numeric(iid))
-    found = planned_notes.notes_matching(caller(), merge_request, **fields)
+    matching = planned_notes.notes_matching(caller(), merge_request, **fields)
 
     def prepare(notes: Sequence[Note]) -> None:
         planned_notes.add_iids(merge_request, notes)
         add_resolutions(notes)
 
-    return WithSchema(NoteSchema, found, prepare)
+    return WithSchema(NoteSchema, matching, prepare)
 
 
 def _list(project: Project, **options: Any) -> WithSchema:
-    found = queries.merge_requests_matching(caller(), project, **options)
-    return WithSchema(schemas.MergeRequestSchema, found, queries.add_notes_counts)
+    matching = queries.merge_requests_matching(caller(), project, **options)
+    return WithSchema(schemas.MergeRequestSchema, matching, queries.add_notes_counts)

@@ -94,10 +94,8 @@ def _source_project(merge_request: MergeRequest) -> int | None:
 
 def _diff_refs(merge_request: MergeRequest) -> dict[str, Any] | None:
     diff = _object((merge_request.extra or {}).get("merge_request_diff"))
-    found = {
-        name: diff.get(f"{name.removesuffix('_sha')}_commit_sha") for name in ("base_sha", "head_sha", "start_sha")
-    }
-    return found if any(isinstance(value, str) for value in found.values()) else None
+    refs = {name: diff.get(f"{name.removesuffix('_sha')}_commit_sha") for name in ("base_sha", "head_sha", "start_sha")}
+    return refs if any(isinstance(value, str) for value in refs.values()) else None
 
 
 class MergeRequestFullSchema(MergeRequestSchema):

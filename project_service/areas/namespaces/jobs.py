@@ -21,13 +21,13 @@ def refresh_seats() -> None:
     last = 0
     while True:
         with jobs.step():
-            some = (
+            batch = (
                 select(Group.id)
                 .where(Group.plan.is_not(None), Group.id > last)
                 .order_by(Group.id)
                 .limit(GROUP_BATCH_SIZE)
             )
-            ids = list(db.session.scalars(some))
+            ids = list(db.session.scalars(batch))
             service.count_seats(ids)
         if not ids:
             return

@@ -19,36 +19,38 @@ from project_service.kit.db import searching
 from project_service.kit.db.session import db
 
 
-def namespaces_matching(caller: Caller, **wanted: Any) -> Select[Namespace]:
+def namespaces_matching(caller: Caller, **filters: Any) -> Select[Namespace]:
     """All namespaces for administrators, otherwise the personal one and groups with a direct membership."""
     statement = namespaces().order_by(Namespace.id)
-    least = Role.OWNER if wanted.get("owned_only") else Role.GUEST
+    least = Role.OWNER if filters.get("owned_only") else Role.GUEST
     if not caller.admin:
         direct = select(Membership.namespace_id).where(
             Membership.user_id == caller.user_id, Membership.access_level >= least, alive()
         )
         statement = statement.where(or_(Namespace.owner_id == caller.user_id, Namespace.id.in_(direct)))
-    elif wanted.get("owned_only"):
+    elif filters.get("owned_only"):
         owned = authorized_namespaces(caller.user_id or 0, Role.OWNER)
         statement = statement.where(or_(Namespace.owner_id == caller.user_id, Namespace.id.in_(owned)))
-    if wanted.get("top_level_only"):
+    if filters.get("top_level_only"):
         statement = statement.where(Namespace.parent_id.is_(None))
-    if search := (wanted.get("search") or "").strip():
-        columns = (Namespace.full_path,) if wanted.get("full_path_search") else (Namespace.path, Namespace.name)
+    if search := (filters.get("search") or "").strip():
+        columns = (Namespace.full_path,) if filters.get("full_path_search") else (Namespace.path, Namespace.name)
         statement = statement.where(searching.contains(search, *columns))
     return statement
 
 
-def add_details(caller: Caller, found: list[Namespace], requested_plan: str | None = None) -> None:
+def add_details(caller: Caller, namespaces_of_page: list[Namespace], requested_plan: str | None = None) -> None:
     """Set ``details`` on each namespace: the keys that this caller sees in addition to the basic ones.
 
     Namespaces reference, section 2.
     """
-    groups = [namespace.id for namespace in found if namespace.kind == GROUP]
+    groups = [namespace.id for namespace in namespaces_of_page if namespace.kind == GROUP]
     owned = set(groups) if caller.admin else _owned(caller, groups)
     members = _members_with_descendants(owned)
-    billable = billable_members([namespace for namespace in found if namespace.kind == GROUP], requested_plan)
-    for namespace in found:
+    billable = billable_members(
+        [namespace for namespace in namespaces_of_page if namespace.kind == GROUP], requested_plan
+    )
+    for namespace in namespaces_of_page:
         details: dict[str, Any] = {}
         is_group = namespace.kind == GROUP
         owns = namespace.id in owned if is_group else caller.admin or namespace.owner_id == caller.user_id
@@ -79,17 +81,17 @@ def billable_members(groups: list[Namespace], requested_plan: str | None = None)
 
 def namespace_below(parent_id: int | None, path: str) -> Namespace | None:
     """A namespace by its path segment below a parent or at the top level, in any case."""
-    place = Namespace.parent_id.is_(None) if parent_id is None else Namespace.parent_id == parent_id
-    return db.session.scalar(namespaces().where(place, func.lower(Namespace.path) == path.lower()))
+    is_below = Namespace.parent_id.is_(None) if parent_id is None else Namespace.parent_id == parent_id
+    return db.session.scalar(namespaces().where(is_below, func.lower(Namespace.path) == path.lower()))
 
 
 def names_in_use(candidates: list[str]) -> set[str]:
     """Those of the candidates that are the path or name of any namespace, in lower case."""
-    wanted = [candidate.lower() for candidate in candidates]
+    names = [candidate.lower() for candidate in candidates]
     path, name = func.lower(Namespace.path), func.lower(Namespace.name)
-    kept = Namespace.deleting_since.is_(None)
-    found = union(select(path).where(kept, path.in_(wanted)), select(name).where(kept, name.in_(wanted)))
-    return set(db.session.scalars(found))
+    is_alive = Namespace.deleting_since.is_(None)
+    used = union(select(path).where(is_alive, path.in_(names)), select(name).where(is_alive, name.in_(names)))
+    return set(db.session.scalars(used))
 
 
 def _owned(caller: Caller, ids: list[int]) -> set[int]:

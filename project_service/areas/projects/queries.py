@@ -36,28 +36,28 @@ from project_service.kit.db import searching
 from project_service.kit.db.session import NO_LAZY_LOADING, db
 
 
-def projects_matching(caller: Caller, **wanted: Any) -> Select[Project]:
+def projects_matching(caller: Caller, **filters: Any) -> Select[Project]:
     """The projects that the caller may see, filtered and ordered."""
-    found = projects().where(visible_projects(caller), *_conditions(caller, wanted))
+    statement = projects().where(visible_projects(caller), *_conditions(caller, filters))
     loaded = contains_eager(Project.namespace).joinedload(Namespace.owner)
-    return _ordered(found, wanted).options(loaded, NO_LAZY_LOADING)
+    return _ordered(statement, filters).options(loaded, NO_LAZY_LOADING)
 
 
-def projects_of_user(caller: Caller, user: User, **wanted: Any) -> Select[Project]:
+def projects_of_user(caller: Caller, user: User, **filters: Any) -> Select[Project]:
     """The personal projects of a user that the caller may see."""
-    return projects_matching(caller, **wanted).where(Project.namespace_id == user.namespace_id)
+    return projects_matching(caller, **filters).where(Project.namespace_id == user.namespace_id)
 
 
-def projects_of_group(caller: Caller, group: Namespace, **wanted: Any) -> Select[Project]:
+def projects_of_group(caller: Caller, group: Namespace, **filters: Any) -> Select[Project]:
     """The projects of a group, with those shared with it, that the caller may see."""
     inside: ColumnElement[bool] = Project.namespace_id == group.id
-    if wanted.get("include_subgroups"):
+    if filters.get("include_subgroups"):
         inside = Project.namespace_id.in_(descendants_of(group))
-    if wanted.get("with_shared"):
+    if filters.get("with_shared"):
         # PostgreSQL has no index for an OR of two columns and would scan all projects
         shared = select(Share.project_id).where(Share.group_id == group.id, Share.project_id.is_not(None))
         inside = Project.id.in_(select(Project.id).where(inside).union_all(shared))
-    return projects_matching(caller, **wanted).where(inside)
+    return projects_matching(caller, **filters).where(inside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +75,9 @@ class Permissions:
     group_access: Access | None
 
 
-def add_permissions(caller: Caller, found: Sequence[Project]) -> None:
+def add_permissions(caller: Caller, projects_of_page: Sequence[Project]) -> None:
     """Set ``permissions`` on each project of a page, with two statements for all of them."""
-    ids = [project.id for project in found]
+    ids = [project.id for project in projects_of_page]
     direct = _levels(
         select(Membership.project_id, func.max(Membership.access_level))
         .where(Membership.user_id == caller.user_id, Membership.project_id.in_(ids), alive())
@@ -88,19 +88,19 @@ def add_permissions(caller: Caller, found: Sequence[Project]) -> None:
         .join(Membership, Membership.namespace_id == NamespaceAncestor.ancestor_id)
         .where(
             Membership.user_id == caller.user_id,
-            NamespaceAncestor.namespace_id.in_({project.namespace_id for project in found}),
+            NamespaceAncestor.namespace_id.in_({project.namespace_id for project in projects_of_page}),
             alive(),
         )
         .group_by(NamespaceAncestor.namespace_id)
     )
-    for project in found:
+    for project in projects_of_page:
         project.permissions = Permissions(direct.get(project.id), above.get(project.namespace_id))
 
 
-def add_details(caller: Caller, found: Sequence[Project]) -> None:
+def add_details(caller: Caller, projects_of_page: Sequence[Project]) -> None:
     """Set shares and open issues on each project of a page."""
-    add_shares(found)
-    add_open_issues(caller, found)
+    add_shares(projects_of_page)
+    add_open_issues(caller, projects_of_page)
 
 
 def share_of(project: Project, group_id: int) -> Share | None:
@@ -116,8 +116,8 @@ def name_taken(project: Project) -> bool:
 
 def is_direct_member(project: Project, user: User) -> bool:
     """Whether a user is a member of the project itself."""
-    found = select(Membership.id).where(Membership.project_id == project.id, Membership.user_id == user.id)
-    return db.session.scalar(found.limit(1)) is not None
+    membership = select(Membership.id).where(Membership.project_id == project.id, Membership.user_id == user.id)
+    return db.session.scalar(membership.limit(1)) is not None
 
 
 def count_personal(user: User) -> int:
@@ -131,47 +131,47 @@ def _levels(statement: Select[Any, int]) -> dict[int, Access]:
     return {key: Access(level) for key, level in db.session.execute(statement)}
 
 
-def _conditions(caller: Caller, wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
+def _conditions(caller: Caller, filters: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
     user_id = caller.user_id
-    if wanted.get("archived") is not None:
-        yield Project.archived.is_(wanted["archived"])
-    if wanted.get("visibility"):
-        yield Project.visibility == Visibility.of(wanted["visibility"])
-    if user_id is not None and wanted.get("owned"):
+    if filters.get("archived") is not None:
+        yield Project.archived.is_(filters["archived"])
+    if filters.get("visibility"):
+        yield Project.visibility == Visibility.of(filters["visibility"])
+    if user_id is not None and filters.get("owned"):
         yield Project.id.in_(authorized_projects(user_id, Role.OWNER))
-    if user_id is not None and wanted.get("membership"):
+    if user_id is not None and filters.get("membership"):
         yield Project.id.in_(authorized_projects(user_id))
-    if user_id is not None and wanted.get("min_access_level"):
-        yield Project.id.in_(authorized_projects(user_id, Role(wanted["min_access_level"])))
-    if wanted.get("starred"):
+    if user_id is not None and filters.get("min_access_level"):
+        yield Project.id.in_(authorized_projects(user_id, Role(filters["min_access_level"])))
+    if filters.get("starred"):
         yield Project.id.is_(None)
-    if wanted.get("with_issues_enabled"):
+    if filters.get("with_issues_enabled"):
         yield Project.issues_access_level != DISABLED
-    if wanted.get("with_merge_requests_enabled"):
+    if filters.get("with_merge_requests_enabled"):
         yield Project.merge_requests_access_level != DISABLED
-    if search := (wanted.get("search") or "").strip():
+    if search := (filters.get("search") or "").strip():
         columns = [Project.path, Project.name, Project.description]
-        if wanted.get("search_namespaces"):
+        if filters.get("search_namespaces"):
             columns += [Project.full_path, Namespace.full_name]
         yield searching.contains(search, *columns)
-    yield from _bounds(wanted)
+    yield from _bounds(filters)
 
 
-def _bounds(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
-    if wanted.get("id_after") is not None:
-        yield Project.id > wanted["id_after"]
-    if wanted.get("id_before") is not None:
-        yield Project.id < wanted["id_before"]
-    if wanted.get("last_activity_after"):
-        yield Project.last_activity_at > wanted["last_activity_after"]
-    if wanted.get("last_activity_before"):
-        yield Project.last_activity_at < wanted["last_activity_before"]
+def _bounds(filters: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
+    if filters.get("id_after") is not None:
+        yield Project.id > filters["id_after"]
+    if filters.get("id_before") is not None:
+        yield Project.id < filters["id_before"]
+    if filters.get("last_activity_after"):
+        yield Project.last_activity_at > filters["last_activity_after"]
+    if filters.get("last_activity_before"):
+        yield Project.last_activity_at < filters["last_activity_before"]
 
 
-def _ordered(statement: Select[Project], wanted: dict[str, Any]) -> Select[Project]:
-    name = wanted.get("order_by") or "created_at"
+def _ordered(statement: Select[Project], filters: dict[str, Any]) -> Select[Project]:
+    name = filters.get("order_by") or "created_at"
     column = Project.name if name == "similarity" else getattr(Project, name)
-    if wanted.get("sort") == "asc":
+    if filters.get("sort") == "asc":
         return statement.order_by(column.asc(), Project.id.asc())
     return statement.order_by(column.desc(), Project.id.desc())
 

@@ -168,19 +168,19 @@ def _detailed(project: Project) -> Project:
 
 def _listed(fields: dict[str, Any], statement: Any) -> WithSchema:
     current = caller()
-    found = statement
+    listed = statement
     if fields.get("pagination") == "keyset":
         if fields["order_by"] != "id":
             raise MethodNotAllowed(NO_KEYSET)
-        found = pagination.Keyset(statement, Project.id, descending=fields["sort"] == "desc")
+        listed = pagination.Keyset(statement, Project.id, descending=fields["sort"] == "desc")
     if current.user_id is None or fields["simple"]:
-        return WithSchema(ProjectBasicSchema, found)
+        return WithSchema(ProjectBasicSchema, listed)
 
     def prepare(rows: list[Project]) -> None:
         queries.add_permissions(current, rows)
         queries.add_details(current, rows)
 
-    return WithSchema(schemas.ProjectWithAccessSchema, found, prepare)
+    return WithSchema(schemas.ProjectWithAccessSchema, listed, prepare)
 
 
 def _created(owner: User, fields: dict[str, Any]) -> Project:

@@ -127,7 +127,7 @@ class ProjectShowSchema(Schema):
 
 
 def _optional() -> dict[str, Any]:
-    found: dict[str, Any] = {
+    optional: dict[str, Any] = {
         "description": fields.String(),
         "visibility": fields.String(choices=VISIBILITIES),
         "default_branch": fields.String(),
@@ -135,15 +135,15 @@ def _optional() -> dict[str, Any]:
         "topics": fields.Array(fields.String()),
         "avatar": fields.Upload(),
     }
-    found |= {name: fields.Boolean() for name in (*SWITCHES, *STORED_BOOLEANS)}
-    found |= {
+    optional |= {name: fields.Boolean() for name in (*SWITCHES, *STORED_BOOLEANS)}
+    optional |= {
         f"{feature}_access_level": fields.String(choices=(*LEVELS, PUBLIC) if feature == PAGES else LEVELS)
         for feature in FEATURES
     }
-    found |= {name: fields.Integer() for name in STORED_INTEGERS}
-    found |= {name: fields.String() for name in STORED_TEXTS}
-    found |= {name: fields.String(choices=choices) for name, choices in STORED_CHOICES.items()}
-    return found
+    optional |= {name: fields.Integer() for name in STORED_INTEGERS}
+    optional |= {name: fields.String() for name in STORED_TEXTS}
+    optional |= {name: fields.String(choices=choices) for name, choices in STORED_CHOICES.items()}
+    return optional
 
 
 ProjectOptionsSchema: Any = Schema.from_dict(_optional(), name="ProjectOptionsSchema")

@@ -113,8 +113,8 @@ def transfer_project(project: Project, namespace: Namespace) -> Project:
     if namespace.id == project.namespace_id:
         raise Invalid(namespace="is where the project is already")
     former = {"namespace": project.namespace.full_path}
-    for place in sorted((project.namespace, namespace), key=lambda one: one.id):
-        path_registry.lock_tree(place)
+    for namespace_to_lock in sorted((project.namespace, namespace), key=lambda either: either.id):
+        path_registry.lock_tree(namespace_to_lock)
     owner = db.session.get(User, namespace.owner_id) if namespace.owner_id is not None else None
     if owner is not None:
         lock_row(owner, "projects_limit")
@@ -180,12 +180,12 @@ def check(project: Project, namespace: Namespace, *, new: bool, chooser: User | 
     ``chooser`` has chosen the visibility: only administrators may choose restricted ones.
     """
     problems: dict[str, list[str]] = {}
-    if found := path_rules.project_name_problems(project.name):
-        problems["name"] = found
+    if texts := path_rules.project_name_problems(project.name):
+        problems["name"] = texts
     elif queries.name_taken(project):
         problems["name"] = [path_rules.TAKEN]
-    if found := path_rules.project_path_problems(project.path):
-        problems["path"] = found
+    if texts := path_rules.project_path_problems(project.path):
+        problems["path"] = texts
     elif path_registry.path_taken(f"{namespace.full_path}/{project.path}", besides=None if new else project):
         problems["path"] = [path_rules.TAKEN]
     restricted = path_registry.restriction_problem(project.visibility, chooser.admin) if chooser else None

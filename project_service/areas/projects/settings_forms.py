@@ -61,12 +61,12 @@ class DetailsForm(Form):
 
     def fields(self, *, owner: bool) -> dict[str, Any]:
         """Return the fields for the service; name and visibility are changed by owners only."""
-        found: dict[str, Any] = {
+        values: dict[str, Any] = {
             "description": (self.description.data or "").replace("\r\n", "\n"),
             "topics": [topic.strip() for topic in (self.topics.data or "").split(",") if topic.strip()],
             "default_branch": (self.default_branch.data or "").strip(),
         }
-        return found | {"name": self.name.data or "", "visibility": self.visibility.data} if owner else found
+        return values | {"name": self.name.data or "", "visibility": self.visibility.data} if owner else values
 
 
 class FeaturesForm(Form):
@@ -99,7 +99,9 @@ class TransferForm(Form):
 
     def set_namespaces(self, namespaces: list[Namespace], current: int) -> None:
         """Offer the namespaces in which the caller may create projects, without the current one."""
-        self.namespace.choices = [(one.id, one.full_path) for one in namespaces if one.id != current]
+        self.namespace.choices = [
+            (namespace.id, namespace.full_path) for namespace in namespaces if namespace.id != current
+        ]
 
 
 class DeleteForm(Form):

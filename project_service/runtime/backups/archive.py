@@ -112,12 +112,12 @@ def verified(path: Path) -> dict[str, Any]:
             checksum.update(_head(name, size))
             while chunk := content.read(CHUNK_BYTES):
                 checksum.update(chunk)
-        found: dict[str, Any] = orjson.loads(manifest)  # fails without a manifest
-        if found["sha256"] != checksum.hexdigest():
+        contents: dict[str, Any] = orjson.loads(manifest)  # fails without a manifest
+        if contents["sha256"] != checksum.hexdigest():
             raise tarfile.ReadError("the checksum does not match")
     except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError, LookupError, OverflowError) as error:
         raise BackupError(f"{path} is not a backup, or damaged ({error})") from error
-    return found
+    return contents
 
 
 def _head(name: str, size: int) -> bytes:

@@ -51,10 +51,10 @@ PARSERS: dict[type[TypeEngine[Any]], Callable[[Any], Any]] = {
 
 def tables(connection: Connection) -> list[TableClause]:
     """Return all tables of the service, reflected from the database."""
-    found = inspect(connection)
+    inspector = inspect(connection)
     return [
-        table(name, *(column(each["name"], each["type"]) for each in found.get_columns(name)))
-        for name in sorted(found.get_table_names())
+        table(name, *(column(each["name"], each["type"]) for each in inspector.get_columns(name)))
+        for name in sorted(inspector.get_table_names())
         if name != VERSION_TABLE
     ]
 
@@ -108,13 +108,13 @@ def counters(connection: Connection) -> dict[str, int]:
     """Return the highest id that each table has ever assigned: an id is never assigned twice."""
     if connection.dialect.name == "sqlite":
         return {row.name: row.seq for row in connection.execute(text("SELECT name, seq FROM sqlite_sequence"))}
-    found = {}
+    counted = {}
     for source in tables(connection):
         if (sequence := _sequence(connection, source.name)) is not None:
             last = connection.scalar(text(f"SELECT CASE WHEN is_called THEN last_value END FROM {sequence}"))  # noqa: S608  # the name comes from the database
             if last is not None:
-                found[source.name] = last
-    return found
+                counted[source.name] = last
+    return counted
 
 
 def set_counters(connection: Connection, last_ids: dict[str, int]) -> None:
@@ -134,11 +134,11 @@ def defer_constraints(connection: Connection) -> Callable[[], None]:
         connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
         return lambda: None  # checked at the commit
     quoted = connection.dialect.identifier_preparer.quote
-    found = inspect(connection)
+    inspector = inspect(connection)
     altered = [
         f"ALTER TABLE {quoted(source.name)} ALTER CONSTRAINT {quoted(key['name'])}"
         for source in tables(connection)
-        for key in found.get_foreign_keys(source.name)
+        for key in inspector.get_foreign_keys(source.name)
         if key["name"] is not None and not key["options"].get("deferrable")
     ]
     for statement in altered:

@@ -68,27 +68,31 @@ class Difference:
         return f"{self.place}: {self.what}"
 
 
-def compare(one: Path, other: Path) -> list[Difference]:
+def compare(first: Path, second: Path) -> list[Difference]:
     """Return the differences of two archives; ``BadArchive`` when one cannot be read.
 
     Only digests of rows are in memory; rows that differ are read again, to name the attributes.
     """
     with TemporaryDirectory() as folder:
-        opened = [_opened(path, Path(folder) / name) for path, name in ((one, "a"), (other, "b"))]
+        opened = [_opened(path, Path(folder) / name) for path, name in ((first, "a"), (second, "b"))]
         since = _since(opened)
-        left, right = (_digests(unpacked, since) for unpacked in opened)
-        changed = sorted(place for place in left.keys() & right.keys() if not _same(left[place], right[place]))
+        first_digests, second_digests = (_digests(unpacked, since) for unpacked in opened)
+        changed = sorted(
+            path
+            for path in first_digests.keys() & second_digests.keys()
+            if not _same(first_digests[path], second_digests[path])
+        )
         before, after = (_values(unpacked, since, frozenset(changed[:MOST_EXPLAINED])) for unpacked in opened)
-    found = [Difference(place, "only in the first") for place in left.keys() - right.keys()]
-    found += [Difference(place, "only in the second") for place in right.keys() - left.keys()]
-    found += [Difference(place, _changed(before.get(place), after.get(place))) for place in changed]
-    return sorted(found)
+    differences = [Difference(path, "only in the first") for path in first_digests.keys() - second_digests.keys()]
+    differences += [Difference(path, "only in the second") for path in second_digests.keys() - first_digests.keys()]
+    differences += [Difference(path, _changed(before.get(path), after.get(path))) for path in changed]
+    return sorted(differences)
 
 
 def canonical(relation: str, row: Any, since: dt.datetime) -> tuple[Any, tuple[NoteAuthors, ...]]:
     """Return the canonical form of a row, with the events after a time, and the authors of its notes."""
-    for one in _with_events(relation, row):
-        one["events"] = _events(one["events"], since)
+    for noteable in _with_events(relation, row):
+        noteable["events"] = _events(noteable["events"], since)
     writers: list[NoteAuthors] = []
     usual = layout.DEFAULTS.get(relation, layout.NOTHING)
     if isinstance(row, dict):
@@ -109,63 +113,67 @@ def _since(archives: Sequence[Unpacked]) -> dt.datetime:
     That is two years ago, since retention removes older events at any time; if both archives have older ones, it is the
     later of their oldest events.
     """
-    kept = oldest_kept()
-    return max(min((kept, *_moments_of_events(unpacked))) for unpacked in archives)
+    oldest_event = oldest_kept()
+    return max(min((oldest_event, *_moments_of_events(unpacked))) for unpacked in archives)
 
 
 def _moments_of_events(unpacked: Unpacked) -> Iterator[dt.datetime]:
     for relation in WITH_EVENTS:
         for row in _rows(unpacked, relation):
-            for one in _with_events(relation, row):
-                yield from filter(None, (moment_of(event.get("created_at")) for event in objects_in(one["events"])))
+            for noteable in _with_events(relation, row):
+                yield from filter(
+                    None, (moment_of(event.get("created_at")) for event in objects_in(noteable["events"]))
+                )
 
 
 def _with_events(relation: str, row: Any) -> Iterator[dict[str, Any]]:
     """Generate the objects of a row whose events are rows here: the row, its milestone, its notes."""
     if relation in WITH_EVENTS and isinstance(row, dict):
         inner = (row, row.get("milestone"), *objects_in(row.get("notes")))
-        yield from (one for one in inner if isinstance(one, dict) and one.get("events"))
+        yield from (nested for nested in inner if isinstance(nested, dict) and nested.get("events"))
 
 
 def _events(events: Any, since: dt.datetime) -> Any:
     """Return the events to compare, in one notation and order."""
-    kept = []
+    kept_events = []
     for event in objects_in(events):
         moment, action = moment_of(event.get("created_at")), event.get("action")
         if moment is None or moment >= since:
-            kept.append(event | {"action": ACTION_NAMES.get(action, action)} if isinstance(action, int) else event)
-    return sorted(kept, key=lambda event: exact_json.dumps(_without(event, [], "events"), sort_keys=True))
+            kept_events.append(
+                event | {"action": ACTION_NAMES.get(action, action)} if isinstance(action, int) else event
+            )
+    return sorted(kept_events, key=lambda event: exact_json.dumps(_without(event, [], "events"), sort_keys=True))
 
 
-def _same(one: Said, other: Said) -> bool:
+def _same(first: Said, second: Said) -> bool:
     """Whether two rows are equal, apart from authors that transfers append to notes."""
-    return one[0] == other[0] and len(one[1]) == len(other[1]) and all(map(_by_the_same, one[1], other[1]))
+    return first[0] == second[0] and len(first[1]) == len(second[1]) and all(map(_by_the_same, first[1], second[1]))
 
 
-def _by_the_same(one: NoteAuthors, other: NoteAuthors) -> bool:
+def _by_the_same(first: NoteAuthors, second: NoteAuthors) -> bool:
     """Whether the text with more names begins with those of the other text, followed by the author of its row."""
-    (named, writer), (more, _) = sorted((one, other), key=lambda writers: len(writers[0]))
+    (named, writer), (more, _) = sorted((first, second), key=lambda writers: len(writers[0]))
     return more[: len(named) + 1] == (*named, writer)[: len(more)]
 
 
 def _digests(unpacked: Unpacked, since: dt.datetime) -> dict[str, Said]:
     """Return the digests of all rows and files of an archive, by place."""
-    known: dict[NoteAuthors, NoteAuthors] = {}  # shared, since many notes have the same authors
-    found: dict[str, Said] = {}
-    for place, value, writers in _placed(unpacked, since):
-        found[place] = _digest(value), tuple(known.setdefault(each, each) for each in writers)
+    shared: dict[NoteAuthors, NoteAuthors] = {}  # shared, since many notes have the same authors
+    digests: dict[str, Said] = {}
+    for row_path, value, writers in _placed(unpacked, since):
+        digests[row_path] = _digest(value), tuple(shared.setdefault(each, each) for each in writers)
     for name, path in unpacked.bundles.items():
-        found[f"{name}.bundle"] = _file(path), ()
+        digests[f"{name}.bundle"] = _file(path), ()
     for name, carried in unpacked.carried.items():
-        found[name] = _file(carried.place), ()
+        digests[name] = _file(carried.place), ()
     for name in unpacked.left_out:  # imports do not store these files: only the names are compared
-        found[f"{name!r}"] = b"", ()
-    return found
+        digests[f"{name!r}"] = b"", ()
+    return digests
 
 
-def _values(unpacked: Unpacked, since: dt.datetime, places: frozenset[str]) -> dict[str, Any]:
+def _values(unpacked: Unpacked, since: dt.datetime, paths: frozenset[str]) -> dict[str, Any]:
     """Return the canonical rows at some places."""
-    return {place: value for place, value, _ in _placed(unpacked, since) if place in places} if places else {}
+    return {path: value for path, value, _ in _placed(unpacked, since) if path in paths} if paths else {}
 
 
 def _placed(unpacked: Unpacked, since: dt.datetime) -> Iterator[tuple[str, Any, tuple[NoteAuthors, ...]]]:
@@ -192,9 +200,9 @@ def _numbered(
     counts: Counter[str] = Counter()
     for row in rows:
         value, writers = canonical(relation, row, since)
-        place = _place(relation, row, value)
-        counts[place] += 1
-        yield place if counts[place] == 1 else f"{place} ({counts[place]})", value, writers
+        path = _place(relation, row, value)
+        counts[path] += 1
+        yield path if counts[path] == 1 else f"{path} ({counts[path]})", value, writers
 
 
 def _place(relation: str, row: Any, value: Any) -> str:
@@ -221,8 +229,8 @@ def _attributes(before: Any, after: Any, name: str = "") -> Iterator[str]:
         for key in sorted(before.keys() | after.keys()):
             yield from _attributes(before.get(key), after.get(key), f"{name}.{key}" if name else key)
     elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
-        for number, (one, other) in enumerate(zip(before, after, strict=True)):
-            yield from _attributes(one, other, f"{name}[{number}]")
+        for number, (first, second) in enumerate(zip(before, after, strict=True)):
+            yield from _attributes(first, second, f"{name}[{number}]")
     elif name:
         yield name
 
@@ -240,7 +248,7 @@ def _without(value: Any, writers: list[NoteAuthors], kind: str) -> Any:
     if not isinstance(value, dict):
         return value
     free = layout.FREE_FORM_COLUMNS.get(kind, layout.NOT_FREE)  # arbitrary data, which no transfer changes
-    kept: dict[str, Any] = {}
+    compared: dict[str, Any] = {}
     for name, inner in value.items():
         if name in free:
             reduced = inner
@@ -251,8 +259,8 @@ def _without(value: Any, writers: list[NoteAuthors], kind: str) -> Any:
         else:
             reduced = _reduced(value, name, writers)
         if reduced not in NOTHING:
-            kept[name] = reduced
-    return dict(sorted(kept.items()))
+            compared[name] = reduced
+    return dict(sorted(compared.items()))
 
 
 def _reduced(row: dict[str, Any], name: str, writers: list[NoteAuthors]) -> Any:
@@ -267,7 +275,7 @@ def _reduced(row: dict[str, Any], name: str, writers: list[NoteAuthors]) -> Any:
         return sorted(reduced, key=exact_json.dumps)
     if name in layout.USER_RELATIONS and isinstance(reduced, list):
         # several users may be mapped to one (archive format reference, section 6.3)
-        return [one for index, one in enumerate(reduced) if one not in reduced[:index]]
+        return [user for index, user in enumerate(reduced) if user not in reduced[:index]]
     return reduced
 
 
@@ -303,9 +311,11 @@ def _text(row: dict[str, Any], writers: list[NoteAuthors]) -> str:
     """
     text: str = row["note"] or ""
     named: list[str] = []
-    while (found := ATTRIBUTION.search(text)) and _may_be_same(moment_of(found[2]), moment_of(row.get("updated_at"))):
-        named.insert(0, found[1])
-        text = text[: found.start()]
+    while (attribution := ATTRIBUTION.search(text)) and _may_be_same(
+        moment_of(attribution[2]), moment_of(row.get("updated_at"))
+    ):
+        named.insert(0, attribution[1])
+        text = text[: attribution.start()]
     author = row.get("author")
     name = author.get("name") if isinstance(author, dict) else None
     writers.append((tuple(named), name if isinstance(name, str) else ""))

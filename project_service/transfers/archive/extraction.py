@@ -75,7 +75,7 @@ def unpack(
     limits = limits or Limits()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, mode=0o700)
-    found = Unpacked(folder)
+    unpacked = Unpacked(folder)
     with archive.open("rb") as file:
         if file.read(2) != GZIP:
             raise BadArchive(NOT_GZIP)
@@ -90,9 +90,9 @@ def unpack(
                     raise BadArchive(TOO_MANY)
                 if tar.offset > limits.size:  # sizes in headers are not trusted
                     raise BadArchive(TOO_BIG)
-                _extract_member(found, tar, member)
+                _extract_member(unpacked, tar, member)
         measured.drain()  # the checksum is at the end of the file
-    return found
+    return unpacked
 
 
 class LimitedStream:
@@ -121,7 +121,7 @@ class LimitedStream:
             pass
 
 
-def _extract_member(found: Unpacked, tar: tarfile.TarFile, member: tarfile.TarInfo) -> None:
+def _extract_member(unpacked: Unpacked, tar: tarfile.TarFile, member: tarfile.TarInfo) -> None:
     if "/../" in f"/{member.name}/":
         raise BadArchive(CLIMBS)
     if member.islnk():
@@ -129,78 +129,78 @@ def _extract_member(found: Unpacked, tar: tarfile.TarFile, member: tarfile.TarIn
     parts_of_name = [part for part in member.name.split("/") if part not in ("", ".")]
     parts = "/".join(parts_of_name)[:MAX_NAME_LENGTH].split("/")[:MAX_NAME_PARTS] if parts_of_name else []
     is_too_long = parts != parts_of_name
-    if found.links and any("/".join(parts[:count]) in found.links for count in range(1, len(parts))):
+    if unpacked.links and any("/".join(parts[:count]) in unpacked.links for count in range(1, len(parts))):
         raise BadArchive(BEHIND_A_LINK)
     if member.issym() and not is_too_long:
-        _record_link(found, "/".join(parts))
+        _record_link(unpacked, "/".join(parts))
     # links, devices and pipes are skipped
     if not member.isreg() or member.issparse() or not parts or parts[-1].startswith("._"):
         return
     if is_too_long:
-        _leave_out(found, parts)
+        _leave_out(unpacked, parts)
         return
     name = "/".join(parts)
-    place = _place(found, name)
-    if place is None:
-        _leave_out(found, parts)
+    path = _place(unpacked, name)
+    if path is None:
+        _leave_out(unpacked, parts)
         return
     source = tar.extractfile(member)
     if source is None:
         return
-    with place.open("wb") as target:
+    with path.open("wb") as target:
         shutil.copyfileobj(source, target, CHUNK_BYTES)
-    if place.stat().st_size != member.size:
+    if path.stat().st_size != member.size:
         raise BadArchive(BROKEN)
-    _register(found, name, place)
+    _register(unpacked, name, path)
 
 
-def _record_link(found: Unpacked, name: str) -> None:
-    if name in found.links:
+def _record_link(unpacked: Unpacked, name: str) -> None:
+    if name in unpacked.links:
         return
-    found.links.add(name)
-    found.links_length += len(name)
-    if len(found.links) > MAX_LINKS or found.links_length > MAX_LINKS_LENGTH:
+    unpacked.links.add(name)
+    unpacked.links_length += len(name)
+    if len(unpacked.links) > MAX_LINKS or unpacked.links_length > MAX_LINKS_LENGTH:
         raise BadArchive(TOO_MANY)
 
 
-def _place(found: Unpacked, name: str) -> Path | None:
+def _place(unpacked: Unpacked, name: str) -> Path | None:
     """Return where a member is written; nothing if the format does not have it. The last of a name counts."""
     if name in layout.TEXTS or name in ("project.json", layout.LFS_TYPES) or layout.BUNDLE.fullmatch(name):
-        return found.folder / name
+        return unpacked.folder / name
     if name == "tree/project.json":
-        return found.folder / "tree-project.json"
+        return unpacked.folder / "tree-project.json"
     if relation := layout.TREE_FILE.fullmatch(name):
-        return found.folder / f"relation-{relation[1]}.ndjson"
+        return unpacked.folder / f"relation-{relation[1]}.ndjson"
     if any(pattern.fullmatch(name) for pattern in layout.PASSED_FILES) and _is_storable(name):
-        known = found.carried.get(name)
-        return known.place if known else found.folder / f"file-{len(found.carried)}"
+        stored = unpacked.carried.get(name)
+        return stored.place if stored else unpacked.folder / f"file-{len(unpacked.carried)}"
     return None
 
 
-def _register(found: Unpacked, name: str, place: Path) -> None:
+def _register(unpacked: Unpacked, name: str, path: Path) -> None:
     if name in layout.TEXTS:
-        with place.open(errors="replace") as text:
-            found.texts[name] = text.read(1000)
+        with path.open(errors="replace") as text:
+            unpacked.texts[name] = text.read(1000)
     elif name == "project.json":
-        found.legacy = place
+        unpacked.legacy = path
     elif name == "tree/project.json":
-        found.project = place
+        unpacked.project = path
     elif name == layout.LFS_TYPES:
-        found.lfs_types = place
+        unpacked.lfs_types = path
     elif relation := layout.TREE_FILE.fullmatch(name):
-        found.relations[relation[1]] = place
-        if len(found.relations) > MAX_RELATIONS:
+        unpacked.relations[relation[1]] = path
+        if len(unpacked.relations) > MAX_RELATIONS:
             raise BadArchive(TOO_MANY)
     elif layout.BUNDLE.fullmatch(name):
-        found.bundles[name.removesuffix(".bundle")] = place
+        unpacked.bundles[name.removesuffix(".bundle")] = path
     else:
-        found.carried[name] = StoredFile(name, place, place.stat().st_size)
+        unpacked.carried[name] = StoredFile(name, path, path.stat().st_size)
 
 
-def _leave_out(found: Unpacked, parts: list[str]) -> None:
+def _leave_out(unpacked: Unpacked, parts: list[str]) -> None:
     """Record a file in a directory of stored files whose name cannot be stored."""
-    if parts[0] in layout.FOLDERS and parts[-1] != ".DS_Store" and len(found.left_out) < MAX_LEFT_OUT:
-        found.left_out["/".join(parts)] = None
+    if parts[0] in layout.FOLDERS and parts[-1] != ".DS_Store" and len(unpacked.left_out) < MAX_LEFT_OUT:
+        unpacked.left_out["/".join(parts)] = None
 
 
 def _is_storable(name: str) -> bool:

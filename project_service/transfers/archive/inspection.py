@@ -75,7 +75,7 @@ def inspect(archive: Path) -> Inspection:
         unpacked.check()
         is_legacy = unpacked.project is None
         legacy.convert_legacy(unpacked)
-        found = Inspection(
+        inspection = Inspection(
             version=unpacked.texts["VERSION"].strip(),
             release=(unpacked.texts.get("GITLAB_VERSION") or "").strip() or None,
             legacy=is_legacy,
@@ -88,27 +88,27 @@ def inspect(archive: Path) -> Inspection:
         ids = {model: itertools.count(1) for model in COLUMNS}
         context = ImportContext(NO_ID, UserMapping(NO_ID), ProjectState(), dt.datetime.now(dt.UTC), ids.__getitem__)
         for relation in reader.relations_of(unpacked):
-            found.rows[relation] = 0
+            inspection.rows[relation] = 0
             context.state.start_relation()
             if relation in PROTECTED_REFS:
-                _count_protected(found, unpacked, relation)
+                _count_protected(inspection, unpacked, relation)
                 continue
             for line, row in _rows_of(unpacked, relation):
-                found.rows[relation] += 1
-                _translate(found, context, relation, line, row, bad_bundles)
-        found.files |= {f"{name}.bundle": path.stat().st_size for name, path in unpacked.bundles.items()}
-        found.failures += [f"{name!r}: the name cannot be kept" for name in unpacked.left_out]
-        found.files |= {name: carried.size for name, carried in unpacked.carried.items()}
-    return found
+                inspection.rows[relation] += 1
+                _translate(inspection, context, relation, line, row, bad_bundles)
+        inspection.files |= {f"{name}.bundle": path.stat().st_size for name, path in unpacked.bundles.items()}
+        inspection.failures += [f"{name!r}: the name cannot be kept" for name in unpacked.left_out]
+        inspection.files |= {name: carried.size for name, carried in unpacked.carried.items()}
+    return inspection
 
 
-def _count_protected(found: Inspection, unpacked: Unpacked, relation: str) -> None:
+def _count_protected(inspection: Inspection, unpacked: Unpacked, relation: str) -> None:
     for line, row in protected_refs_in(unpacked, set(), PROTECTED_REFS[relation]):
-        found.rows[relation] += 1
+        inspection.rows[relation] += 1
         if isinstance(row, RowRefused):
-            found.failures.append(f"{relation}, line {line}: {row}")
+            inspection.failures.append(f"{relation}, line {line}: {row}")
         else:
-            found.becomes[relation.replace("_", " ")] += 1
+            inspection.becomes[relation.replace("_", " ")] += 1
 
 
 def _rows_of(unpacked: Unpacked, relation: str) -> Iterator[tuple[int, Any]]:
@@ -125,27 +125,27 @@ def _check_bundle(bundle: Path) -> None:
 
 
 def _translate(
-    found: Inspection, context: ImportContext, relation: str, line: int, row: Any, bad_bundles: set[str]
+    inspection: Inspection, context: ImportContext, relation: str, line: int, row: Any, bad_bundles: set[str]
 ) -> None:
     if isinstance(row, RowRefused):
         context.record_failure(relation, line, row)
     elif relation in layout.IMPORTED_AT_THE_END:
-        found.becomes[relation.replace("_", " ")] += 1
+        inspection.becomes[relation.replace("_", " ")] += 1
         return
     elif relation == layout.MEMBERS and not is_invitation(row):
-        found.becomes["members, where known"] += 1
+        inspection.becomes["members, where known"] += 1
         return
     else:
         map_row(context, relation, line, row)
     for model, rows in context.take_batch().rows.items():
         if model is ImportFailure:
-            found.failures += [f"{relation}, line {row[-1]}: {row[3]}" for row in rows]
+            inspection.failures += [f"{relation}, line {row[-1]}: {row[3]}" for row in rows]
         else:
             name = "rows kept as they are" if model is ArchivedRow else str(model.__tablename__).replace("_", " ")
-            found.becomes[name] += len(rows)
+            inspection.becomes[name] += len(rows)
         if model is Snippet and bad_bundles:
             for _, _, title, *_, extra, created_at, updated_at in rows:
                 if bundle_of_snippet(title, extra, created_at, updated_at) in bad_bundles:
                     raise BadArchive(f"Invalid repository bundle for snippet {title!r}")
 
-    found.becomes = +found.becomes
+    inspection.becomes = +inspection.becomes

@@ -50,14 +50,14 @@ def members_of(path: Path, *, long_numbers: bool = False, or_none: bool = False)
             raise BadArchive(BAD_JSON)
 
 
-def with_long_numbers(parse: Callable[..., Parsed], place: Path, *others: Any) -> Parsed:
+def with_long_numbers(parse: Callable[..., Parsed], path: Path, *arguments: Any) -> Parsed:
     """Call ``parse`` with the fast JSON parser, or with the slow one if the file has numbers above 64 bits."""
     try:
-        return parse(place, *others, long_numbers=False)
+        return parse(path, *arguments, long_numbers=False)
     except LongNumber:
-        if not _can_be_read(place):
+        if not _can_be_read(path):
             raise
-        return parse(place, *others, long_numbers=True)
+        return parse(path, *arguments, long_numbers=True)
 
 
 def _can_be_read(path: Path) -> bool:
@@ -69,8 +69,8 @@ def _can_be_read(path: Path) -> bool:
         begin = 0
         while begin < len(whole):
             end = min(begin + WINDOW_BYTES, len(whole))
-            for found in TEXT_OR_DIGITS.finditer(whole, begin, end):
-                first, last = found.span()
+            for token in TEXT_OR_DIGITS.finditer(whole, begin, end):
+                first, last = token.span()
                 if end < len(whole) and last >= end - 1:  # it may continue in the next window
                     if first == begin:
                         return False
@@ -115,10 +115,10 @@ class _Events(Iterator[tuple[str, Any]]):
             peeked, self._peeked = self._peeked, None
             return peeked
         try:
-            found: tuple[str, Any] = next(self._events)
+            event: tuple[str, Any] = next(self._events)
         except (ijson.JSONError, UnicodeError) as error:
             raise (LongNumber if OVERFLOW in str(error) else BadArchive)(BAD_JSON) from error
-        return found
+        return event
 
     def peek(self) -> tuple[str, Any]:
         """Return the next event without consuming it."""
@@ -181,19 +181,21 @@ def _row(event: str, value: Any, events: _Events) -> Any:
         return error.reason
 
 
-def _build(event: str, value: Any, events: _Events, left: int = MAX_DEPTH) -> Any:
+def _build(event: str, value: Any, events: _Events, levels_left: int = MAX_DEPTH) -> Any:
     begins = event in STARTS
-    if events.exceeds_limit or (begins and left == 0):
-        raise RowTooLarge(TOO_DEEP if begins and left == 0 else TOO_MANY_VALUES, MAX_DEPTH - left + begins)
+    if events.exceeds_limit or (begins and levels_left == 0):
+        raise RowTooLarge(
+            TOO_DEEP if begins and levels_left == 0 else TOO_MANY_VALUES, MAX_DEPTH - levels_left + begins
+        )
     if not begins:
         return _float(value) if isinstance(value, Decimal) else value
     if event == "start_array":
-        return list(_elements(events, left))
+        return list(_elements(events, levels_left))
     built = {}
     for inner, name in events:
         if inner == "end_map":
             break
-        built[name] = _build(*next(events), events, left - 1)
+        built[name] = _build(*next(events), events, levels_left - 1)
     return built
 
 
@@ -204,8 +206,8 @@ def _float(value: Decimal) -> float:
     return number
 
 
-def _elements(events: _Events, left: int) -> Iterator[Any]:
+def _elements(events: _Events, levels_left: int) -> Iterator[Any]:
     for event, value in events:
         if event == "end_array":
             return
-        yield _build(event, value, events, left - 1)
+        yield _build(event, value, events, levels_left - 1)

@@ -27,13 +27,13 @@ def convert_legacy(unpacked: Unpacked) -> None:
     """Write the relations of a legacy archive to files, row by row; does nothing for the current form."""
     if unpacked.legacy is None or unpacked.project is not None:
         return
-    place = unpacked.folder / "tree-project.json"
+    path = unpacked.folder / "tree-project.json"
     try:
         attributes = with_long_numbers(_split, unpacked.legacy, unpacked)
     except (UnicodeError, TypeError) as error:
         raise BadArchive(BAD_JSON) from error
-    place.write_bytes(exact_json.dumps(attributes))
-    unpacked.project = place
+    path.write_bytes(exact_json.dumps(attributes))
+    unpacked.project = path
 
 
 def _split(legacy: Path, unpacked: Unpacked, *, long_numbers: bool) -> dict[str, Any]:

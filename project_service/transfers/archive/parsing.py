@@ -26,23 +26,25 @@ def loads(raw: bytes) -> Any:
         raise BadArchive(BAD_JSON) from error
 
 
-def is_too_deep(value: Any, left: int = MAX_DEPTH) -> bool:
+def is_too_deep(value: Any, levels_left: int = MAX_DEPTH) -> bool:
     """Whether data is nested too deeply."""
     if isinstance(value, dict):
         value = value.values()
     elif not isinstance(value, list):
         return False
-    return left == 0 or any(is_too_deep(inner, left - 1) for inner in value if isinstance(inner, dict | list))
+    return levels_left == 0 or any(
+        is_too_deep(inner, levels_left - 1) for inner in value if isinstance(inner, dict | list)
+    )
 
 
 def is_text_too_deep(raw: bytes) -> bool:
     """The same of JSON text that may not be valid."""
     depth = 0
-    for found in TEXT_OR_BRACKET.finditer(raw):
-        if found[0] in (b"[", b"{"):
+    for token in TEXT_OR_BRACKET.finditer(raw):
+        if token[0] in (b"[", b"{"):
             depth += 1
             if depth > MAX_DEPTH:
                 return True
-        elif found[0] in (b"]", b"}"):
+        elif token[0] in (b"]", b"}"):
             depth -= 1
     return False

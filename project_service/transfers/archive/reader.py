@@ -19,8 +19,8 @@ MAX_LFS_TYPES = 100  # of an LFS object; there are four
 def relations_of(unpacked: Unpacked) -> list[str]:
     """Return the relations of an archive in the order of import: the known ones in the order of the format."""
     there = {layout.RENAMED.get(name, name) for name in unpacked.relations} - layout.IGNORED
-    known = [name for name in layout.RELATIONS if name in there]
-    return [*known, *sorted(there - set(known))]
+    ordered = [name for name in layout.RELATIONS if name in there]
+    return [*ordered, *sorted(there - set(ordered))]
 
 
 def project_of(unpacked: Unpacked) -> dict[str, Any]:
@@ -32,10 +32,10 @@ def project_of(unpacked: Unpacked) -> dict[str, Any]:
     raw = unpacked.project.read_bytes()
     if exact_json.has_too_many_values(raw):
         raise BadArchive(BAD_JSON)
-    found = loads(raw)
-    if not isinstance(found, dict) or is_too_deep(found):
+    attributes = loads(raw)
+    if not isinstance(attributes, dict) or is_too_deep(attributes):
         raise BadArchive(BAD_JSON)
-    return found
+    return attributes
 
 
 def rows_of(unpacked: Unpacked, relation: str, after: int = 0) -> Iterator[tuple[int, bytes | UnreadRow]]:
@@ -75,17 +75,17 @@ def lfs_types_of(unpacked: Unpacked) -> dict[str, list[Any]]:
     return with_long_numbers(_parse_lfs_types, unpacked.lfs_types, unpacked)
 
 
-def _parse_lfs_types(place: Path, unpacked: Unpacked, *, long_numbers: bool) -> dict[str, list[Any]]:
-    kept: dict[str, list[Any]] = {}
-    for oid, types in members_of(place, long_numbers=long_numbers, or_none=True):
+def _parse_lfs_types(path: Path, unpacked: Unpacked, *, long_numbers: bool) -> dict[str, list[Any]]:
+    types_by_object: dict[str, list[Any]] = {}
+    for oid, types in members_of(path, long_numbers=long_numbers, or_none=True):
         if isinstance(types, Elements):
             parsed: list[int | None] = []
-            for one in types:
-                if len(parsed) < MAX_LFS_TYPES and (one is None or isinstance(one, int)):
-                    parsed.append(one)
+            for type_ in types:
+                if len(parsed) < MAX_LFS_TYPES and (type_ is None or isinstance(type_, int)):
+                    parsed.append(type_)
             if f"lfs-objects/{oid}" in unpacked.carried:
-                kept[oid] = parsed
-    return kept
+                types_by_object[oid] = parsed
+    return types_by_object
 
 
 def _lines(file: IO[bytes]) -> Iterator[bytes | UnreadRow]:

@@ -47,12 +47,12 @@ class LimitedTarInfo(tarfile.TarInfo):
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Any:
         """Parse a header; GNU headers may have timestamps where others have the prefix of a long name."""
-        found = super().frombuf(buf, encoding, errors)
-        found.has_more_sparse_map = found.type == tarfile.GNUTYPE_SPARSE and buf[HEADER_CONTINUES] != 0
+        header = super().frombuf(buf, encoding, errors)
+        header.has_more_sparse_map = header.type == tarfile.GNUTYPE_SPARSE and buf[HEADER_CONTINUES] != 0
         if buf[MAGIC] == tarfile.GNU_MAGIC:
             name = buf[: tarfile.LENGTH_NAME].partition(b"\0")[0].decode(encoding, errors)
-            found.name = name.rstrip("/") if found.isdir() else name
-        return found
+            header.name = name.rstrip("/") if header.isdir() else name
+        return header
 
     def _proc_member(self, tar: Any) -> Any:
         """Process a header: the hook of ``tarfile`` for subclasses."""

@@ -74,13 +74,13 @@ class ExportContext:
     def archived_object(self, relation: str) -> Line:
         """Return the stored row of a relation that is a single object; empty if there is none."""
         # the last one: former versions stored a relation of the same name before the attributes of the project
-        kept = ArchivedRow.project_id == self.project.id, ArchivedRow.relation == relation
-        return self.archived_data(self.connection.scalar(select(func.max(ArchivedRow.id)).where(*kept)))
+        of_relation = ArchivedRow.project_id == self.project.id, ArchivedRow.relation == relation
+        return self.archived_data(self.connection.scalar(select(func.max(ArchivedRow.id)).where(*of_relation)))
 
     def archived_data(self, number: int | None) -> Line:
         """Return a stored row by its id; empty if there is none."""
-        found: Line = self.connection.scalar(select(ArchivedRow.data).where(ArchivedRow.id == number)) or {}
-        return found
+        data: Line = self.connection.scalar(select(ArchivedRow.data).where(ArchivedRow.id == number)) or {}
+        return data
 
     def archived(self, relation: str) -> Iterator[Line]:
         """Generate the stored rows of a relation."""

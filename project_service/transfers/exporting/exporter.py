@@ -92,7 +92,7 @@ def _start(export_id: int) -> bool:
 
 
 def _make(export_id: int, project_id: int, name: str, folder: Path) -> int:
-    place = folder / "archive.tar.gz"
+    path = folder / "archive.tar.gz"
     with unit_of_work(write=False):
         export = _current_export(export_id)
         project, user = export.project, export.user
@@ -101,7 +101,7 @@ def _make(export_id: int, project_id: int, name: str, folder: Path) -> int:
         db.session.expunge(project)
         db.session.expunge(export)
     convert_bundles(project_id)
-    with snapshot() as connection, open_archive(place) as archive:
+    with snapshot() as connection, open_archive(path) as archive:
         context = ExportContext(connection, project, with_group_members=with_group_members)
         load_nested(context)
         archive.add_bytes("VERSION", layout.FORMAT.encode())
@@ -114,8 +114,8 @@ def _make(export_id: int, project_id: int, name: str, folder: Path) -> int:
         _add_relations(export_id, context, archive, folder)
         add_repositories(archive, connection, project, folder)
         _add_files(archive, connection, project_id)
-    storage().store_file(place, name)
-    return place.stat().st_size
+    storage().store_file(path, name)
+    return path.stat().st_size
 
 
 def _add_relations(export_id: int, context: ExportContext, archive: ArchiveWriter, folder: Path) -> None:
@@ -172,8 +172,10 @@ def _store_progress(export_id: int, rows: int, rows_total: int, relations: int, 
 
 
 def _needs_default_branch(connection: Connection, project: Project) -> bool:
-    found, branch = find_repository(connection, project.id, models.CODE), project.default_branch
-    return found is not None and branch is not None and bundles.is_ambiguous(refs_of(connection, found), branch)
+    repository, branch = find_repository(connection, project.id, models.CODE), project.default_branch
+    return (
+        repository is not None and branch is not None and bundles.is_ambiguous(refs_of(connection, repository), branch)
+    )
 
 
 def _add_files(archive: ArchiveWriter, connection: Connection, project_id: int) -> None:
@@ -181,20 +183,20 @@ def _add_files(archive: ArchiveWriter, connection: Connection, project_id: int) 
     types: dict[str, object] = {}
     last = ""
     while True:
-        found = connection.execute(
+        rows = connection.execute(
             select(ProjectFile.path, ProjectFile.storage_name, ProjectFile.size, ProjectFile.data)
             .where(ProjectFile.project_id == project_id, ProjectFile.path > last)
             .order_by(ProjectFile.path)
             .limit(500)
         ).all()
-        for path, name, size, data in found:
+        for path, name, size, data in rows:
             with storage().open(name) as file:
                 archive.add_stream(path, file, size)
             if data is not None:
                 types[path.removeprefix("lfs-objects/")] = data
-        if not found:
+        if not rows:
             break
-        last = found[-1][0]
+        last = rows[-1][0]
     archive.add_bytes("lfs-objects.json", exact_json.dumps(types))
 
 
@@ -219,13 +221,13 @@ def _finish(export_id: int, name: str, size: int) -> None:
             ProjectExport.id != export_id,
             ProjectExport.storage_name.is_not(None),
         )
-        others = db.session.scalars(with_file).all()
-        for other in others:
+        former_exports = db.session.scalars(with_file).all()
+        for other in former_exports:
             if other.id < export_id:
                 other.storage_name = None
         export.state, export.error = FINISHED, problem
         # an export that was started later has newer content
-        export.storage_name = None if any(other.id > export_id for other in others) else name
+        export.storage_name = None if any(other.id > export_id for other in former_exports) else name
         export.size = size
         export.file_name = file_name(export.project.full_path, clock.now())
         export.rows_done = export.rows_total or 0
@@ -244,9 +246,9 @@ def _check_not_canceled(export_id: int) -> None:
 
 def _current_export(export_id: int) -> ProjectExport:
     """Return the current row; raises ``ExportCanceled`` if the project is being or has been removed."""
-    wanted = select(ProjectExport).join(ProjectExport.project)
-    wanted = wanted.where(ProjectExport.id == export_id, Project.deleting_since.is_(None))
-    found = db.session.scalar(wanted.execution_options(populate_existing=True))
-    if found is None:
+    statement = select(ProjectExport).join(ProjectExport.project)
+    statement = statement.where(ProjectExport.id == export_id, Project.deleting_since.is_(None))
+    export = db.session.scalar(statement.execution_options(populate_existing=True))
+    if export is None:
         raise ExportCanceled
-    return found
+    return export

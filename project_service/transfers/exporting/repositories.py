@@ -63,19 +63,19 @@ def convert_bundles(project_id: int) -> None:
 def add_repositories(archive: ArchiveWriter, connection: Connection, project: Project, folder: Path) -> None:
     """Add the bundles of all repositories of a project; one that was imported and not changed since is the same."""
     for kind in sorted(models.KINDS):
-        found = find_repository(connection, project.id, kind)
-        if found is None:
+        repository = find_repository(connection, project.id, kind)
+        if repository is None:
             continue
         branch = project.default_branch if kind == models.CODE else None
-        has_other = branch is not None and bundles.has_another_head(refs_of(connection, found), branch)
-        if found["bundle_header"] is None or has_other:
-            _add_new(archive, project, found, folder)
+        has_other = branch is not None and bundles.has_another_head(refs_of(connection, repository), branch)
+        if repository["bundle_header"] is None or has_other:
+            _add_new(archive, project, repository, folder)
         else:
-            _add_imported(archive, connection, found)
+            _add_imported(archive, connection, repository)
 
 
-def _add_new(archive: ArchiveWriter, project: Project, found: RowMapping, folder: Path) -> None:
-    repository = Repository(**{name: found[name] for name in COLUMNS})
+def _add_new(archive: ArchiveWriter, project: Project, row: RowMapping, folder: Path) -> None:
+    repository = Repository(**{name: row[name] for name in COLUMNS})
     bundle = folder / f"{repository.kind}.bundle"
     with unit_of_work(write=False):
         head = head_of(project, repository)
@@ -87,9 +87,9 @@ def _add_new(archive: ArchiveWriter, project: Project, found: RowMapping, folder
     bundle.unlink()
 
 
-def _add_imported(archive: ArchiveWriter, connection: Connection, found: RowMapping) -> None:
-    of_repository = RepositoryPack.repository_id == found["id"], RepositoryPack.replaced_at.is_(None)
+def _add_imported(archive: ArchiveWriter, connection: Connection, repository: RowMapping) -> None:
+    of_repository = RepositoryPack.repository_id == repository["id"], RepositoryPack.replaced_at.is_(None)
     pack = connection.execute(select(RepositoryPack.object_name, RepositoryPack.size).where(*of_repository)).one()
-    header: bytes = found["bundle_header"]
+    header: bytes = repository["bundle_header"]
     with storage().open(f"{pack.object_name}.pack") as file, io.BufferedReader(JoinedFiles(header, file)) as joined:
-        archive.add_stream(f"{found['kind']}.bundle", joined, len(header) + pack.size)
+        archive.add_stream(f"{repository['kind']}.bundle", joined, len(header) + pack.size)

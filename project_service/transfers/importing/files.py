@@ -31,11 +31,11 @@ def store_files(project_id: int, unpacked: Unpacked) -> None:
     carried = list(unpacked.carried.values())
     for start in range(0, len(carried), FILES_AT_ONCE):
         rows = []
-        for one in carried[start : start + FILES_AT_ONCE]:
-            name = f"{folder_of(project_id)}/files/{hashlib.sha256(one.path.encode()).hexdigest()}"
-            storage().store_file(one.place, name)
-            values = {"project_id": project_id, "path": one.path, "storage_name": name, "size": one.size}
-            rows.append(values | {"data": types.get(one.path.removeprefix("lfs-objects/"))})
+        for file in carried[start : start + FILES_AT_ONCE]:
+            name = f"{folder_of(project_id)}/files/{hashlib.sha256(file.path.encode()).hexdigest()}"
+            storage().store_file(file.place, name)
+            values = {"project_id": project_id, "path": file.path, "storage_name": name, "size": file.size}
+            rows.append(values | {"data": types.get(file.path.removeprefix("lfs-objects/"))})
         with jobs.step():
             statement = insert(ProjectFile).on_conflict_do_nothing(index_elements=["project_id", "path"])
             db.session.execute(statement, rows)
@@ -50,32 +50,36 @@ def check_snippets(project_id: int, unpacked: Unpacked) -> None:
     bad = bad_snippet_bundles(unpacked)
     if not bad:
         return
-    found = select(Snippet.id, Snippet.title, Snippet.extra, Snippet.created_at, Snippet.updated_at)
-    found = (
-        found.where(Snippet.project_id == project_id).order_by(Snippet.id).execution_options(yield_per=FILES_AT_ONCE)
+    snippets = select(Snippet.id, Snippet.title, Snippet.extra, Snippet.created_at, Snippet.updated_at)
+    snippets = (
+        snippets.where(Snippet.project_id == project_id).order_by(Snippet.id).execution_options(yield_per=FILES_AT_ONCE)
     )
     with unit_of_work(write=False):
-        for number, title, extra, *moments in db.session.execute(found):
+        for number, title, extra, *moments in db.session.execute(snippets):
             if bundle_of_snippet(title, extra, *moments) in bad:
                 raise BadBundle(f"Invalid repository bundle for snippet with id {number}")
 
 
 def bad_snippet_bundles(unpacked: Unpacked) -> set[str]:
     """Return the paths of bundles of snippets that are not valid."""
-    return {path for path, one in unpacked.carried.items() if _is_bad_bundle(path, one.place)}
+    return {path for path, file in unpacked.carried.items() if _is_bad_bundle(path, file.place)}
 
 
 def bundle_of_snippet(title: str, extra: dict[str, Any] | None, *moments: dt.datetime) -> str:
     """Return the path of the bundle of a snippet in the archive."""
-    content = [title, (extra or {}).get("description") or "", *(f"{one:%Y-%m-%d %H:%M:%S} UTC" for one in moments)]
+    content = [
+        title,
+        (extra or {}).get("description") or "",
+        *(f"{moment:%Y-%m-%d %H:%M:%S} UTC" for moment in moments),
+    ]
     return layout.snippet_bundle("".join(map(str, content)))
 
 
-def _is_bad_bundle(path: str, place: Path) -> bool:
+def _is_bad_bundle(path: str, bundle: Path) -> bool:
     if not layout.SNIPPET_BUNDLE.fullmatch(path):
         return False
     try:
-        bundles.check_head(place)
+        bundles.check_head(bundle)
     except BadBundle:
         return True
     return False

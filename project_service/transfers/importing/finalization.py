@@ -74,11 +74,11 @@ class OverwriteNotPermitted(Exception):
     """The importing user may not overwrite the project at the path."""
 
 
-def finalize(found: ProjectImport, unpacked: Unpacked, users: UserMapping) -> None:
+def finalize(project_import: ProjectImport, unpacked: Unpacked, users: UserMapping) -> None:
     """Store what the archive says of the project itself, and make the project visible."""
-    project = found.project
-    importer = db.session.get_one(User, found.user_id)
-    overrides = found.override_params
+    project = project_import.project
+    importer = db.session.get_one(User, project_import.user_id)
+    overrides = project_import.override_params
     attributes = attributes_of(unpacked) | {
         name: overrides[name] for name in OVERRIDDEN_ATTRIBUTES if name in overrides
     }
@@ -98,31 +98,31 @@ def finalize(found: ProjectImport, unpacked: Unpacked, users: UserMapping) -> No
         overrides = {name: value for name, value in overrides.items() if name != "default_branch"}
     apply(project, overrides)
     protect_imported_code(project)
-    wanted = overrides.get("visibility")
-    level = Visibility.of(wanted) if wanted else attributes.get("visibility_level")
+    visibility = overrides.get("visibility")
+    level = Visibility.of(visibility) if visibility else attributes.get("visibility_level")
     project.visibility = _visibility(level, project.namespace)
-    kept = users.map_references(attributes)
-    db.session.add(ArchivedRow(project_id=project.id, relation=layout.PROJECT, data=kept))
+    attributes_to_store = users.map_references(attributes)
+    db.session.add(ArchivedRow(project_id=project.id, relation=layout.PROJECT, data=attributes_to_store))
     _add_members(project, importer, users)
     for model in MODELS_WITH_PROVISIONAL_IIDS:
         _assign_iids(project, model)
     _set_counters(project)
-    if found.wanted_path:
-        _overwrite(project, found.wanted_path, importer)
+    if project_import.wanted_path:
+        _overwrite(project, project_import.wanted_path, importer)
     project.loading, project.import_status, project.import_error = False, FINISHED, None
-    found.phase, found.ended_at = ENDED, clock.now()
-    found.rows_done = found.rows_total or found.rows_done
-    found.relations_done = found.relations_total or found.relations_done
+    project_import.phase, project_import.ended_at = ENDED, clock.now()
+    project_import.rows_done = project_import.rows_total or project_import.rows_done
+    project_import.relations_done = project_import.relations_total or project_import.relations_done
 
 
 def attributes_of(unpacked: Unpacked) -> dict[str, Any]:
     """Return the attributes of the project; raises ``BadArchive``."""
-    found = reader.project_of(unpacked)
+    attributes = reader.project_of(unpacked)
     try:
-        refuse_unstorable(found)
+        refuse_unstorable(attributes)
     except RowRefused as refused:
         raise BadArchive(str(refused)) from refused
-    return found
+    return attributes
 
 
 def _set_attributes(project: Project, row: dict[str, Any]) -> None:
@@ -139,24 +139,24 @@ def _set_error_tracking(project: Project, row: dict[str, Any], users: UserMappin
     # without its token, and so never enabled (archive format reference, section 6.4)
     if not row:
         return
-    known = db.session.scalar(select(ErrorTrackingSetting).where(ErrorTrackingSetting.project_id == project.id))
-    setting = known or ErrorTrackingSetting(project_id=project.id)
+    stored = db.session.scalar(select(ErrorTrackingSetting).where(ErrorTrackingSetting.project_id == project.id))
+    setting = stored or ErrorTrackingSetting(project_id=project.id)
     for name in ("api_url", "project_name", "organization_name"):
         text = text_of(row.get(name))
         setattr(setting, name, None if text is not None and len(text) > MAX_LENGTH else text)
     setting.integrated = row.get("integrated") is True
     db.session.add(setting)
     if beside := {name: value for name, value in row.items() if name not in ERROR_TRACKING_COLUMNS}:
-        kept = users.map_references(beside)
-        db.session.add(ArchivedRow(project_id=project.id, relation=layout.ERROR_TRACKING, data=kept))
+        others = users.map_references(beside)
+        db.session.add(ArchivedRow(project_id=project.id, relation=layout.ERROR_TRACKING, data=others))
 
 
-def _visibility(wanted: Any, namespace: Namespace) -> Visibility:
+def _visibility(value: Any, namespace: Namespace) -> Visibility:
     """What the archive or the override asks for, as far as the namespace and the instance let it.
 
     Import reference, section 4.
     """
-    level = Visibility(wanted) if wanted in tuple(Visibility) else Visibility.PRIVATE
+    level = Visibility(value) if value in tuple(Visibility) else Visibility.PRIVATE
     if namespace.kind != "user":
         level = min(level, Visibility(namespace.visibility))
     return Visibility.PRIVATE if level.text in instance_settings.setting("restricted_visibility_levels") else level
@@ -171,24 +171,24 @@ def _add_members(project: Project, importer: User, users: UserMapping) -> None:
     # who may make projects in a group need not maintain them there; in a personal namespace its owner is a member
     granted = users.roles | {importer.id: ImportedRole(Role.MAINTAINER)}
     for user_id in sorted(granted.keys() - there):
-        given = granted[user_id]
-        if given.expires_at and _last_day(given) is None:
+        role = granted[user_id]
+        if role.expires_at and _last_day(role) is None:
             continue  # a role that ends some day must not be one for ever
         db.session.add(
             Membership(
                 user_id=user_id,
                 project_id=project.id,
-                access_level=given.level,
-                expires_at=_last_day(given),
+                access_level=role.level,
+                expires_at=_last_day(role),
                 created_by_id=importer.id,
             )
         )
 
 
-def _last_day(given: ImportedRole) -> dt.date | None:
+def _last_day(role: ImportedRole) -> dt.date | None:
     """The day a role ends, however it is written."""
-    moment = moment_of(given.expires_at)
-    return day_of(given.expires_at) or (moment.date() if moment else None)
+    moment = moment_of(role.expires_at)
+    return day_of(role.expires_at) or (moment.date() if moment else None)
 
 
 def _assign_iids(project: Project, model: type[Milestone | Issue | MergeRequest]) -> None:
@@ -232,18 +232,18 @@ def _overwrite(project: Project, wanted_path: str, importer: User) -> None:
         path_registry.start_deleting_project(old)
         removal.remove_project.defer(old.id)
         project.name, project.path = old.name, old.path
-    taken = OverwriteNotPermitted("Path has already been taken")
+    path_taken = OverwriteNotPermitted("Path has already been taken")
     try:
-        path_registry.move_project(project, taken)
+        path_registry.move_project(project, path_taken)
     except ServiceError as error:
-        raise taken from error
+        raise path_taken from error
 
 
 def _has_name(namespace: Namespace, name: str) -> bool:
-    found = select(Project.id).where(
+    same_name = select(Project.id).where(
         Project.namespace_id == namespace.id, Project.name == name, Project.deleting_since.is_(None)
     )
-    return db.session.scalar(found) is not None
+    return db.session.scalar(same_name) is not None
 
 
 def _move_memberships(old: Project, new: Project) -> None:

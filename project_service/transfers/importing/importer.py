@@ -100,22 +100,22 @@ def run(import_id: int, project_id: int) -> None:
 def start_failing(import_id: int, *texts: str) -> None:
     """Store why an import failed; its rows are to be removed."""
     with jobs.step():
-        found = stored_import(import_id)
-        if found is not None and found.phase in IN_PROGRESS:
-            found.phase = FAILING
-            found.project.import_error = error_text(found.project, texts)
+        project_import = stored_import(import_id)
+        if project_import is not None and project_import.phase in IN_PROGRESS:
+            project_import.phase = FAILING
+            project_import.project.import_error = error_text(project_import.project, texts)
 
 
 def _start(import_id: int) -> str:
     with jobs.step():
-        found = stored_import(import_id)
-        if found is None or found.project.deleting_since is not None:
+        project_import = stored_import(import_id)
+        if project_import is None or project_import.project.deleting_since is not None:
             return ENDED
-        if found.phase == WAITING:
-            found.phase = LOADING
-        if found.project.import_status == SCHEDULED:
-            found.project.import_status = STARTED
-        return found.phase
+        if project_import.phase == WAITING:
+            project_import.phase = LOADING
+        if project_import.project.import_status == SCHEDULED:
+            project_import.project.import_status = STARTED
+        return project_import.phase
 
 
 def _import(import_id: int, project_id: int, folder: Path) -> None:
@@ -141,16 +141,16 @@ def _import(import_id: int, project_id: int, folder: Path) -> None:
     check_snippets(project_id, unpacked)
     with jobs.step():
         record_left_out_files(project_id, unpacked)
-        found = stored_import(import_id)
-        if found is None:
+        project_import = stored_import(import_id)
+        if project_import is None:
             raise BadArchive(STOPPED)
-        finalization.finalize(found, unpacked, loader.context.users)
+        finalization.finalize(project_import, unpacked, loader.context.users)
 
 
 def _fetch(import_id: int, folder: Path, check: Callable[[], None]) -> Path:
     with unit_of_work(write=False):
-        found = db.session.get_one(ProjectImport, import_id)
-        storage_name, url = found.storage_name, found.url
+        project_import = db.session.get_one(ProjectImport, import_id)
+        storage_name, url = project_import.storage_name, project_import.url
         policy = instance_settings.outgoing_policy()
     archive = folder / "archive.tar.gz"
     if storage_name is not None:
@@ -171,18 +171,18 @@ def _remove_content(import_id: int, project_id: int) -> None:
         removal.empty_table(model, project_id, *((Event.target_type.is_not(None),) if model is Event else ()))
     packs.remove_all(project_id)
     with jobs.step():
-        found = stored_import(import_id)
-        if found is None:
+        project_import = stored_import(import_id)
+        if project_import is None:
             return
-        found.phase, found.ended_at = ENDED, clock.now()
-        found.project.import_status, found.project.loading = FAILED, False
-        found.project.default_branch = None
+        project_import.phase, project_import.ended_at = ENDED, clock.now()
+        project_import.project.import_status, project_import.project.loading = FAILED, False
+        project_import.project.default_branch = None
 
 
 def _remove_source(import_id: int, project_id: int) -> None:
     with unit_of_work(write=False):
-        found = stored_import(import_id)
-        storage_name, url = (found.storage_name, found.url) if found else (None, None)
+        project_import = stored_import(import_id)
+        storage_name, url = (project_import.storage_name, project_import.url) if project_import else (None, None)
     if storage_name:
         storage().delete(storage_name)
     if storage_name or url:

@@ -115,7 +115,7 @@ def _write(project: Project, rows: dict[type[Base], list[dict[str, Any]]]) -> No
 
 
 def protected_refs_in(
-    unpacked: Unpacked, taken: set[str], kind: ProtectedRefs
+    unpacked: Unpacked, taken_names: set[str], kind: ProtectedRefs
 ) -> Iterator[tuple[int, dict[str, Any] | RowRefused]]:
     """Generate the lines with the protected refs, or why one is left out."""
     for line, raw in reader.rows_of(unpacked, kind.relation):
@@ -124,10 +124,10 @@ def protected_refs_in(
             yield line, row
             continue
         name = text_of(row.get("name")) if isinstance(row, dict) else None
-        problem = problem_of(name) or (TAKEN if name in taken else None)
+        problem = problem_of(name) or (TAKEN if name in taken_names else None)
         yield line, invalid(problem) if problem else row
         if name is not None and not problem:
-            taken.add(name)
+            taken_names.add(name)
 
 
 def _level_of(row: dict[str, Any], key: str) -> int:
@@ -144,7 +144,7 @@ def levels_of(row: dict[str, Any], key: str) -> list[int]:
     imported = row.get(key)
     if imported is None:
         return [int(Role.MAINTAINER)]
-    levels_of_roles = [one.get("access_level") for one in objects_in(imported) if not _is_individual(one)]
+    levels_of_roles = [level.get("access_level") for level in objects_in(imported) if not _is_individual(level)]
     levels = {_narrowed(level) for level in levels_of_roles if is_number(level) and level <= Role.MAINTAINER}
     return sorted(levels) or [int(Role.NONE)]
 
@@ -179,10 +179,10 @@ def _reduced_levels(levels: Any, ref: dict[str, Any]) -> Any:
     return [
         {
             name: value
-            for name, value in one.items()
+            for name, value in level.items()
             if name != "id" and value is not None and (name, value) not in timestamps
         }
-        if isinstance(one, dict)
-        else one
-        for one in levels
+        if isinstance(level, dict)
+        else level
+        for level in levels
     ]

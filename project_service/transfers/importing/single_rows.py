@@ -27,13 +27,13 @@ def failure_of(refused: RowRefused, relation: str, line: int) -> dict[str, Any]:
 
 def single_row(project: Project, unpacked: Unpacked, relation: str) -> dict[str, Any]:
     """Return the row that counts; the others are recorded as failures."""
-    found: dict[str, Any] = {}
+    first: dict[str, Any] = {}
     for line, row in single_rows(unpacked, relation):
         if isinstance(row, RowRefused):
             db.session.add(ImportFailure(project_id=project.id, **failure_of(row, relation, line)))
         else:
-            found = row
-    return found
+            first = row
+    return first
 
 
 def single_rows(unpacked: Unpacked, relation: str) -> Iterator[tuple[int, dict[str, Any] | RowRefused]]:

@@ -57,7 +57,7 @@ class UserMapping:
         """Map a required reference."""
         return self.accounts.get(old_id, self.importer_id) if isinstance(old_id, int) else self.importer_id
 
-    def map_references(self, value: Any, kind: str = "", left: int = MAX_DEPTH) -> Any:
+    def map_references(self, value: Any, kind: str = "", levels_left: int = MAX_DEPTH) -> Any:
         """Return data without a table with the references to users mapped and without secrets.
 
         ``kind`` is the key of the data: rows of some kinds have columns that are kept as they are.
@@ -66,11 +66,11 @@ class UserMapping:
             RowRefused: the data is nested too deeply.
 
         """
-        if left == 0:
+        if levels_left == 0:
             raise too_deep()
         if isinstance(value, list):
             return [
-                self.map_references(inner, kind, left - 1) if isinstance(inner, dict | list) else inner
+                self.map_references(inner, kind, levels_left - 1) if isinstance(inner, dict | list) else inner
                 for inner in value
             ]
         if not isinstance(value, dict):
@@ -79,16 +79,16 @@ class UserMapping:
         mapped: dict[str, Any] = {}
         for name, inner in value.items():
             if name in free:
-                mapped[name] = self._unchanged(inner, left - 1)
+                mapped[name] = self._unchanged(inner, levels_left - 1)
             elif name in layout.USER_REFERENCES:
                 mapped[name] = self.find(inner)
             elif inner is None or not layout.DROPPED.search(name):
                 nested = inner and isinstance(inner, dict | list)
-                mapped[name] = self.map_references(inner, name, left - 1) if nested else inner
+                mapped[name] = self.map_references(inner, name, levels_left - 1) if nested else inner
         return mapped
 
-    def _unchanged(self, value: Any, left: int) -> Any:
-        if parsing.is_too_deep(value, left):
+    def _unchanged(self, value: Any, levels_left: int) -> Any:
+        if parsing.is_too_deep(value, levels_left):
             raise too_deep()
         return value
 
@@ -138,17 +138,17 @@ def _bounded(expires_at: Any) -> Any:
 
 
 def _match(mapping: UserMapping, by_address: dict[str, list[_Member]]) -> None:
-    found = db.session.execute(
+    rows = db.session.execute(
         select(User.id, func.lower(User.email)).where(
             func.lower(User.email).in_(by_address), User.id.in_(users().with_only_columns(User.id))
         )
     )
-    for user_id, address in found:
+    for user_id, address in rows:
         for member in by_address.get(address, ()):
             mapping.accounts[member.old_id] = user_id
-            known = mapping.roles.get(user_id)
+            role = mapping.roles.get(user_id)
             if member.role is None:
                 continue
-            if known is None or member.role.level > known.level:
+            if role is None or member.role.level > role.level:
                 mapping.roles[user_id] = member.role
     by_address.clear()

@@ -44,7 +44,7 @@ def check(url: str, allowed: Policy) -> None:
         raise RemoteFileRefused(text)
 
 
-def download(url: str, place: Path, allowed: Policy, check: Callable[[], None] = lambda: None) -> None:
+def download(url: str, path: Path, allowed: Policy, check: Callable[[], None] = lambda: None) -> None:
     """Download an archive; an interrupted download is resumed if the server sends ranges of the same file.
 
     It restarts if the range is of another file, begins elsewhere or is not available. ``check`` is called for each
@@ -59,32 +59,32 @@ def download(url: str, place: Path, allowed: Policy, check: Callable[[], None] =
         time.monotonic() + TOTAL_SECONDS,
         MinimumRate(round(MIN_BYTES_PER_SECOND * SLOW_SECONDS), SLOW_SECONDS),
     )
-    known = FileDescription()  # of the part that is there
-    place.unlink(missing_ok=True)
+    partial_file = FileDescription()  # of the part that is there
+    path.unlink(missing_ok=True)
     for attempt in range(ATTEMPTS):
-        left = deadline - time.monotonic()
-        client = Client(allowed, read_timeout=SILENT_SECONDS, total_timeout=left, minimum_rate=pace)
+        seconds_left = deadline - time.monotonic()
+        client = Client(allowed, read_timeout=SILENT_SECONDS, total_timeout=seconds_left, minimum_rate=pace)
         try:
-            done = place.stat().st_size if known.validator and place.exists() else 0
+            done = path.stat().st_size if partial_file.validator and path.exists() else 0
             headers = {"Accept-Encoding": "identity"}
-            if done and known.validator:
-                headers |= {"Range": f"bytes={done}-", "If-Range": known.validator}
+            if done and partial_file.validator:
+                headers |= {"Range": f"bytes={done}-", "If-Range": partial_file.validator}
             with client.request("GET", url, headers=headers) as answer:
                 if answer.status >= SERVER_ERROR and attempt < ATTEMPTS - 1:
                     raise RequestFailed(_refused(answer))
                 if done and answer.status == RANGE_NOT_SATISFIABLE:
-                    known = FileDescription()
+                    partial_file = FileDescription()
                     raise RequestFailed(_refused(answer))
                 if not 200 <= answer.status < 300:
                     raise PermanentFailure(_refused(answer))
                 described = _describe(answer)
                 if answer.status != PARTIAL_CONTENT:
                     done = 0
-                elif described.start != done or not described.may_be_of(known):
-                    known = FileDescription()
+                elif described.start != done or not described.may_be_of(partial_file):
+                    partial_file = FileDescription()
                     raise RequestFailed(FILE_CHANGED)
-                known = known if done else described
-                _receive(answer, place, done, described.size or known.size, check)
+                partial_file = partial_file if done else described
+                _receive(answer, path, done, described.size or partial_file.size, check)
             return
         except RequestFailed:
             if attempt == ATTEMPTS - 1 or pace.too_slow or time.monotonic() >= deadline:
@@ -136,8 +136,8 @@ def _describe(answer: RemoteResponse) -> FileDescription:
     return FileDescription(start, size, tag, modified, accepts_ranges=True)
 
 
-def _receive(answer: RemoteResponse, place: Path, done: int, whole: int | None, check: Callable[[], None]) -> None:
-    with place.open("ab" if done else "wb") as file:
+def _receive(answer: RemoteResponse, path: Path, done: int, whole: int | None, check: Callable[[], None]) -> None:
+    with path.open("ab" if done else "wb") as file:
         size = done
         for chunk in answer.iter_chunks(CHUNK_BYTES):
             check()

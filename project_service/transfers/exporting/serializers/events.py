@@ -17,7 +17,7 @@ ACTION_NAMES = {int(action): action.name.lower() for action in Action}
 
 def events_of(context: ExportContext, target_types: Iterable[str], ids: Sequence[int]) -> dict[int, list[Line]]:
     """Return the events of targets by the ids of these."""
-    found: dict[int, list[Line]] = {}
+    events: dict[int, list[Line]] = {}
     rows = context.rows(_select_events, target_types=list(target_types), ids=ids)
     for project_id, target_id, number, author_id, kind, action, data, extra, created_at in rows:
         if project_id != context.project.id:
@@ -36,8 +36,8 @@ def events_of(context: ExportContext, target_types: Iterable[str], ids: Sequence
         line |= parse_json(extra) or {}
         if data := parse_json(data):
             line["push_event_payload"] = data
-        found.setdefault(target_id, []).append(line)
-    return found
+        events.setdefault(target_id, []).append(line)
+    return events
 
 
 def _select_events(context: ExportContext) -> Any:

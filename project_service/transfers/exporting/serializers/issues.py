@@ -30,10 +30,10 @@ def _select_assignees(_context: ExportContext) -> Any:
 
 def _grouped(rows: Sequence[Any]) -> dict[int, list[Any]]:
     """The values of the second column by the first."""
-    found: dict[int, list[Any]] = {}
+    groups: dict[int, list[Any]] = {}
     for key, value in rows:
-        found.setdefault(key, []).append(value)
-    return found
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 def serialize_issues(context: ExportContext) -> Iterator[Line]:

@@ -76,13 +76,13 @@ def undescribed_labels(context: ExportContext) -> Iterator[Line]:
 
 def label_links(context: ExportContext, imported: Any, titles: Sequence[str], issue: Line) -> list[Line]:
     """Return the label links of an issue: as they were imported, as far as the issue still has the label, or new."""
-    known: dict[str, Line] = {}
+    labels: dict[str, Line] = {}
     for link in imported if isinstance(imported, list) else ():
         if isinstance(link, dict) and isinstance(link.get("label"), dict):
-            known.setdefault(str(link["label"].get("title")), link)
+            labels.setdefault(str(link["label"].get("title")), link)
     links = []
     for title in filter(context.labels.__contains__, titles):
-        link = known.get(title) or {
+        link = labels.get(title) or {
             "target_type": issues.TARGET,
             "created_at": issue["updated_at"],
             "updated_at": issue["updated_at"],

@@ -19,7 +19,7 @@ def serialize_members(context: ExportContext) -> Iterator[Line]:
     """Generate the direct members; those of ancestor groups as well if the exporting user administers them."""
     above = select(NamespaceAncestor.ancestor_id).where(NamespaceAncestor.namespace_id == context.project.namespace_id)
     here = Membership.project_id == context.project.id
-    place = or_(here, Membership.namespace_id.in_(above)) if context.with_group_members else here
+    condition = or_(here, Membership.namespace_id.in_(above)) if context.with_group_members else here
     statement = (
         select(
             Membership.id,
@@ -33,17 +33,17 @@ def serialize_members(context: ExportContext) -> Iterator[Line]:
             User.username,
         )
         .join(User, User.id == Membership.user_id)
-        .where(place, User.deleting_since.is_(None), User.id.not_in(bots()))
+        .where(condition, User.deleting_since.is_(None), User.id.not_in(bots()))
         # an expired role still maps the user of rows, and counts only if there is no other
         .order_by(alive().desc(), Membership.project_id.is_(None), Membership.access_level.desc(), Membership.id)
     )
-    seen: set[int] = set()
+    user_ids: set[int] = set()
     for number, level, user_id, made_by, expires_at, created_at, updated_at, email, username in context.execute(
         statement
     ):
-        if user_id in seen:
+        if user_id in user_ids:
             continue
-        seen.add(user_id)
+        user_ids.add(user_id)
         yield {
             "id": number,
             "access_level": level,

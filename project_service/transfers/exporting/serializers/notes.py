@@ -96,7 +96,7 @@ def notes_of(context: ExportContext, noteable_type: str, ids: Sequence[int]) -> 
 
 def _lines(context: ExportContext, noteable_type: str, rows: Sequence[Any]) -> dict[int, list[Line]]:
     """The lines of rows, by the ids of the objects that the notes are about."""
-    found: dict[int, list[Line]] = {}
+    lines: dict[int, list[Line]] = {}
     by_id: dict[int, Line] = {}
     authors: dict[str | None, Line] = {}  # shared by many notes
     project_id = context.project.id
@@ -135,8 +135,8 @@ def _lines(context: ExportContext, noteable_type: str, rows: Sequence[Any]) -> d
         line["type"] = kind
         line["author"] = authors.get(author) or authors.setdefault(author, {"name": author})
         by_id[number] = line
-        found.setdefault(noteable_id, []).append(line)
+        lines.setdefault(noteable_id, []).append(line)
     if context.notes_have_events:
         for number, events in events_of(context, NOTE_TYPES, list(by_id)).items():
             by_id[number]["events"] = events
-    return found
+    return lines

@@ -54,7 +54,7 @@ def serialize_releases(context: ExportContext) -> Iterator[Line]:
 
 
 def _links_of(context: ExportContext, numbers: Sequence[int]) -> dict[int, list[Line]]:
-    found: dict[int, list[Line]] = defaultdict(list)
+    links: dict[int, list[Line]] = defaultdict(list)
     columns = (
         ReleaseLink.id,
         ReleaseLink.release_id,
@@ -67,5 +67,5 @@ def _links_of(context: ExportContext, numbers: Sequence[int]) -> dict[int, list[
     )
     statement = select(*columns).where(ReleaseLink.release_id.in_(numbers)).order_by(ReleaseLink.id)
     for row in context.execute(statement):
-        found[row.release_id].append(row._asdict())
-    return found
+        links[row.release_id].append(row._asdict())
+    return links

@@ -24,12 +24,12 @@ def store_row(context: ImportContext, relation: str, row: Any) -> None:
     context.batch.add(ArchivedRow, (context.project_id, relation, context.users.map_references(row, relation)))
 
 
-def attribute_notes(context: ImportContext, value: Any, left: int, kind: str = "") -> None:
+def attribute_notes(context: ImportContext, value: Any, levels_left: int, kind: str = "") -> None:
     """Add the author's name to the text of nested notes whose author has no account here.
 
     Archive format reference, section 6.2.
     """
-    if left == 0:
+    if levels_left == 0:
         raise too_deep()
     if isinstance(value, dict):
         for name in KEYS_OF_NOTES & value.keys():
@@ -44,7 +44,7 @@ def attribute_notes(context: ImportContext, value: Any, left: int, kind: str = "
         nested = [(kind, inner) for inner in value]
     for name, inner in nested:
         if isinstance(inner, NESTED):
-            attribute_notes(context, inner, left - 1, name)
+            attribute_notes(context, inner, levels_left - 1, name)
 
 
 def map_trigger(context: ImportContext, row: dict[str, Any]) -> None:

@@ -114,14 +114,16 @@ class ExtraKeys:
     @classmethod
     def of(cls, all_keys: tuple[str, ...], mapped: MappedKeys) -> ExtraKeys:
         """Select them from the keys of a row: not ids of other rows, nor what can be derived."""
-        kept = [
+        stored = [
             key
             for key in all_keys
             if key not in mapped.columns
             and (key in layout.USER_REFERENCES or key in layout.UNCHANGED_IDS or not key.endswith(FOREIGN_ID_SUFFIXES))
         ]
-        common, uncommon = (tuple(key for key in kept if (key in mapped.common) is wanted) for wanted in (True, False))
-        return cls(all_keys, common, uncommon, layout.USER_REFERENCES.intersection(kept))
+        common, uncommon = (
+            tuple(key for key in stored if (key in mapped.common) is is_common) for is_common in (True, False)
+        )
+        return cls(all_keys, common, uncommon, layout.USER_REFERENCES.intersection(stored))
 
 
 class ImportContext:

@@ -113,8 +113,8 @@ def map_issue(context: ImportContext, row: dict[str, Any]) -> None:
 
 def _map_assignees(context: ImportContext, row: dict[str, Any], issue_id: int) -> None:
     named = [link.get("user_id") for link in objects_in(row.get("issue_assignees"))] or [row.get("assignee_id")]
-    known = [context.users.author(old) for old in named if old is not None]
-    for user_id in dict.fromkeys(known):
+    user_ids = [context.users.author(old) for old in named if old is not None]
+    for user_id in dict.fromkeys(user_ids):
         context.batch.add(IssueAssignee, (issue_id, user_id))
 
 

@@ -88,7 +88,7 @@ def _each_once(rows: Any) -> Any:
     if not isinstance(rows, list):
         return rows
     once: dict[Any, Any] = {}
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         person = row.get("user_id") if isinstance(row, dict) else None
-        once.setdefault((place,) if person is None else person, row)
+        once.setdefault((index,) if person is None else person, row)
     return list(once.values())

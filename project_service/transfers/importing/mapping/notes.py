@@ -81,8 +81,8 @@ def map_notes(
         if isinstance(attachment, str) and (len(attachment) > MAX_NAME_LENGTH or _is_remote_or_script(attachment)):
             attachment = None
         extra = extra_of(row, NOTE_KEYS)
-        place = None if position is None else position_of(position)
-        if position is not None and place is None:  # written by the next export as it is
+        diff_position = None if position is None else position_of(position)
+        if position is not None and diff_position is None:  # written by the next export as it is
             extra = {**(extra or {}), "position": position}
         if confidential is False:  # not the same as null
             extra = {**(extra or {}), "confidential": False}
@@ -98,7 +98,7 @@ def map_notes(
                 name_of(attachment, "Attachment"),
                 system,
                 internal,
-                place,
+                diff_position,
                 author_of(author_id),
                 extra,
                 created_at,

@@ -31,13 +31,13 @@ def parse_row(raw: bytes | UnreadRow) -> Any:
     return row
 
 
-def refuse_unstorable(row: Any, left: int = MAX_DEPTH) -> None:
+def refuse_unstorable(row: Any, levels_left: int = MAX_DEPTH) -> None:
     """Raise ``RowRefused`` for text with a NUL, which PostgreSQL does not store."""
     if isinstance(row, str):
         if "\0" in row:
             raise unreadable("string contains null byte")
     elif isinstance(row, NESTED):
-        if left == 0:
+        if levels_left == 0:
             raise too_deep()
         for value in (*row, *row.values()) if isinstance(row, dict) else row:
-            refuse_unstorable(value, left - 1)
+            refuse_unstorable(value, levels_left - 1)

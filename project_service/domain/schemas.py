@@ -9,7 +9,7 @@ from project_service.domain.namespaces import GROUP, Namespace
 from project_service.domain.projects import DISABLED, Project
 from project_service.domain.users import User
 from project_service.kit.http import fields, urls
-from project_service.kit.http.schemas import Inside, Schema
+from project_service.kit.http.schemas import Embedded, Schema
 
 
 def user_url(user: User) -> str:
@@ -88,7 +88,7 @@ class ProjectBasicSchema(ProjectIdentitySchema):
     forks_count = fields.Constant(0)
     star_count = fields.Constant(0)
     last_activity_at = fields.Moment()
-    namespace = Inside(NamespaceBasicSchema)
+    namespace = Embedded(NamespaceBasicSchema)
     visibility = fields.Computed(lambda project: Visibility(project.visibility).text)
 
 
@@ -129,7 +129,7 @@ class ProjectSchema(ProjectBasicSchema):
     empty_repo = fields.Computed(lambda project: project.default_branch is None, type="boolean")
     archived = fields.Boolean()
     visibility = fields.Computed(lambda project: Visibility(project.visibility).text)
-    owner = Inside(UserBasicSchema, attribute="namespace.owner")
+    owner = Embedded(UserBasicSchema, attribute="namespace.owner")
     resolve_outdated_diff_discussions = _attribute("resolve_outdated_diff_discussions", False)
     container_registry_enabled = _attribute("container_registry_enabled", True)
     issues_enabled = _switched_on("issues")
@@ -156,7 +156,9 @@ class ProjectSchema(ProjectBasicSchema):
     lfs_enabled = _attribute("lfs_enabled", True)
     creator_id = fields.Integer()
     import_status = fields.String()
-    open_issues_count = fields.When(_has_open_issues, lambda project: project.open_issues_count, type="integer")
+    open_issues_count = fields.ConditionalField(
+        _has_open_issues, lambda project: project.open_issues_count, type="integer"
+    )
     ci_default_git_depth = _attribute("ci_default_git_depth", 50)
     ci_forward_deployment_enabled = _attribute("ci_forward_deployment_enabled", True)
     public_jobs = _attribute("public_builds", True)

@@ -7,7 +7,7 @@ from typing import Any
 from project_service.areas.projects.schemas import ProjectOptionsSchema
 from project_service.domain.schemas import ProjectIdentitySchema, project_url
 from project_service.kit.http import fields, urls
-from project_service.kit.http.schemas import Inside, Nested, Schema
+from project_service.kit.http.schemas import Embedded, Nested, Schema
 from project_service.transfers.models import FINISHED, ProjectExport, ProjectImport
 
 METHODS = ("PUT", "POST")
@@ -45,7 +45,7 @@ class ImportStatusSchema(ProjectIdentitySchema):
     import_type = fields.Computed(lambda project: "gitlab_project" if project.record else None)
     import_status = fields.String()
     correlation_id = fields.Computed(lambda project: project.record.correlation_id if project.record else None)
-    failed_relations = Inside(ImportFailureSchema, many=True, attribute="failures")
+    failed_relations = Embedded(ImportFailureSchema, many=True, attribute="failures")
     import_error = fields.String()
     stats = fields.Constant(None)
     progress = fields.Computed(lambda project: progress_of(project.record), type="object")
@@ -55,7 +55,7 @@ class ExportStatusSchema(ProjectIdentitySchema):
     """A project with the state of its export; ``record`` and ``export_status`` are prepared by the view."""
 
     export_status = fields.String()
-    _links = fields.When(
+    _links = fields.ConditionalField(
         lambda project: project.export_status == FINISHED,
         lambda project: {
             "api_url": urls.absolute(f"/api/v4/projects/{project.id}/export/download"),

@@ -11,7 +11,7 @@ from project_service.domain.tracker import designs, wiki_pages
 from project_service.domain.tracker.schemas import NoteSchema
 from project_service.kit.http import fields
 from project_service.kit.http.pagination import PagingSchema
-from project_service.kit.http.schemas import Inside, Schema
+from project_service.kit.http.schemas import Embedded, Schema
 
 ACTIONS = tuple(action.name.lower() for action in Action)
 TARGET_TYPES = (*STORED_TYPES, "project")
@@ -77,10 +77,10 @@ class EventSchema(Schema):
     author_id = fields.Integer()
     target_title = fields.String(attribute="target.title", dump_only=True)
     created_at = fields.Moment()
-    note = Inside(NoteSchema, attribute="target.note")
-    author = Inside(UserBasicSchema)
-    wiki_page = fields.When(lambda event: event.target_type == wiki_pages.TARGET, _wiki_page, type="object")
-    push_data = fields.When(lambda event: event.action == Action.PUSHED, _push_data, type="object")
+    note = Embedded(NoteSchema, attribute="target.note")
+    author = Embedded(UserBasicSchema)
+    wiki_page = fields.ConditionalField(lambda event: event.target_type == wiki_pages.TARGET, _wiki_page, type="object")
+    push_data = fields.ConditionalField(lambda event: event.action == Action.PUSHED, _push_data, type="object")
     author_username = fields.Computed(lambda event: event.author.username if event.author else None)
 
 

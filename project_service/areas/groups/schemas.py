@@ -8,7 +8,7 @@ from project_service.domain.access_levels import VISIBILITIES, Visibility
 from project_service.domain.namespaces import PLANS
 from project_service.domain.schemas import GroupLinkSchema, ProjectSchema, namespace_url
 from project_service.kit.http import fields
-from project_service.kit.http.schemas import Inside, Schema
+from project_service.kit.http.schemas import Embedded, Schema
 
 CREATION_LEVELS = ("noone", "maintainer", "developer")
 SUBGROUP_LEVELS = ("owner", "maintainer")
@@ -49,9 +49,9 @@ class GroupSchema(Schema):
 class GroupDetailSchema(GroupSchema):
     """One group."""
 
-    shared_with_groups = fields.Array(Inside(GroupLinkSchema))
-    projects = fields.Array(Inside(ProjectSchema))
-    shared_projects = fields.Array(Inside(ProjectSchema))
+    shared_with_groups = fields.Array(Embedded(GroupLinkSchema))
+    projects = fields.Array(Embedded(ProjectSchema))
+    shared_projects = fields.Array(Embedded(ProjectSchema))
 
 
 class GroupFilterSchema(Schema):

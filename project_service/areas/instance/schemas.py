@@ -6,7 +6,7 @@ from typing import Any
 
 from project_service.domain.instance_settings import SETTINGS, Setting
 from project_service.kit.http import fields
-from project_service.kit.http.schemas import Inside, Schema
+from project_service.kit.http.schemas import Embedded, Schema
 
 NO_KAS = {"enabled": False, "externalUrl": None, "externalK8sProxyUrl": None, "version": None}
 
@@ -32,7 +32,7 @@ class FeatureSchema(Schema):
 
     name = fields.String()
     state = fields.String()
-    gates = fields.Array(Inside(GateSchema))
+    gates = fields.Array(Embedded(GateSchema))
     definition = fields.Constant(None)
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from flask import redirect, render_template, request
 
-from project_service.access import navigation, panels
-from project_service.access import visible_notes as planned_notes
+from project_service.access import navigation, panels, visible_notes
 from project_service.access.abilities import Ability, allowed, may_change_issue, may_change_note, may_comment
 from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
@@ -217,19 +216,19 @@ def _changeable(project: Project, iid: int) -> Issue:
 
 def _changeable_note(project: Project, iid: int, note_id: int) -> tuple[Issue, Note]:
     issue = queries.find_issue(caller(), project, iid)
-    note = planned_notes.find_visible_note(caller(), issue, note_id)
+    note = visible_notes.find_visible_note(caller(), issue, note_id)
     if not may_change_note(caller(), note):
         raise Forbidden
     return issue, note
 
 
 def _page(issue: Issue, form: NoteForm) -> str:
-    notes = planned_notes.notes_matching(caller(), issue, sort="asc")
+    notes = visible_notes.notes_matching(caller(), issue, sort="asc")
     return render_template(
         "issues/show.html",
         project=issue.project,
         issue=issue,
-        notes=planned_notes.read_notes(notes, request.args),
+        notes=visible_notes.read_notes(notes, request.args),
         form=form,
         may_change=may_change_issue(caller(), issue),
         may_change_note=lambda note: may_change_note(caller(), note),

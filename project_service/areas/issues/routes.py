@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from project_service.access import visible_notes as planned_notes
+from project_service.access import visible_notes
 from project_service.access.abilities import Ability, allowed, may_change_issue, may_change_note
 from project_service.access.api import ApiBlueprint, WithSchema
 from project_service.access.guards import numeric
@@ -115,8 +115,8 @@ def list_notes(project: Project, fields: dict[str, Any], iid: str) -> WithSchema
     issue = _find(project, iid)
     return WithSchema(
         NoteSchema,
-        planned_notes.notes_matching(caller(), issue, **fields),
-        lambda rows: planned_notes.add_iids(issue, rows),
+        visible_notes.notes_matching(caller(), issue, **fields),
+        lambda rows: visible_notes.add_iids(issue, rows),
     )
 
 
@@ -138,7 +138,7 @@ def create_note(project: Project, fields: dict[str, Any], iid: str) -> Note:
     """Comment on an issue."""
     issue = _find(project, iid)
     note = service.create_note(issue, **fields)
-    planned_notes.add_iids(issue, [note])
+    visible_notes.add_iids(issue, [note])
     return note
 
 
@@ -173,6 +173,6 @@ def _find(project: Project, iid: str) -> Issue:
 
 
 def _find_note(issue: Issue, note_id: str) -> Note:
-    note = planned_notes.find_visible_note(caller(), issue, numeric(note_id))
-    planned_notes.add_iids(issue, [note])
+    note = visible_notes.find_visible_note(caller(), issue, numeric(note_id))
+    visible_notes.add_iids(issue, [note])
     return note

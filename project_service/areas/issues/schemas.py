@@ -10,7 +10,7 @@ from project_service.domain.schemas import UserBasicSchema
 from project_service.domain.tracker.issues import INCIDENT, ISSUE, Issue
 from project_service.domain.tracker.schemas import ANY, NONE, MilestoneSchema, TitleOrWord
 from project_service.kit.http import fields, urls
-from project_service.kit.http.schemas import Inside, Nested, Schema
+from project_service.kit.http.schemas import Embedded, Nested, Schema
 
 STATES = ("opened", "closed", "all")
 # values of the list filter ``due_date``
@@ -46,12 +46,12 @@ class IssueSchema(Schema):
     created_at = fields.Moment()
     updated_at = fields.Moment()
     closed_at = fields.Moment()
-    closed_by = Inside(UserBasicSchema, keep_none=True)
+    closed_by = Embedded(UserBasicSchema, keep_none=True)
     labels = fields.Array(fields.String())
-    milestone = Inside(MilestoneSchema, keep_none=True)
-    assignees = fields.Array(Inside(UserBasicSchema))
-    author = Inside(UserBasicSchema, keep_none=True)
-    assignee = Inside(UserBasicSchema, attribute="first_assignee", keep_none=True)
+    milestone = Embedded(MilestoneSchema, keep_none=True)
+    assignees = fields.Array(Embedded(UserBasicSchema))
+    author = Embedded(UserBasicSchema, keep_none=True)
+    assignee = Embedded(UserBasicSchema, attribute="first_assignee", keep_none=True)
     user_notes_count = fields.Computed(lambda issue: issue.notes_count, type="integer")
     merge_requests_count = fields.Constant(0)
     upvotes = fields.Constant(0)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from flask import render_template, request
 
-from project_service.access import navigation
-from project_service.access import visible_notes as planned_notes
+from project_service.access import navigation, visible_notes
 from project_service.access.abilities import Ability
 from project_service.access.identity import caller
 from project_service.access.pages import PageBlueprint
@@ -42,6 +41,6 @@ def list_merge_requests(project: Project) -> str:
 def show_merge_request(project: Project, iid: int) -> str:
     """Show one merge request with its notes."""
     merge_request = find_merge_request(project, min(iid, LARGEST_INTEGER))
-    matching = planned_notes.notes_matching(caller(), merge_request, sort="asc")
-    notes = planned_notes.read_notes(matching, request.args)
+    matching = visible_notes.notes_matching(caller(), merge_request, sort="asc")
+    notes = visible_notes.read_notes(matching, request.args)
     return render_template("merge_requests/show.html", project=project, merge_request=merge_request, notes=notes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from project_service.access import visible_notes as planned_notes
+from project_service.access import visible_notes
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint, WithSchema
 from project_service.access.guards import numeric
@@ -72,10 +72,10 @@ def show_merge_request(project: Project, iid: str) -> MergeRequest:
 def list_merge_request_notes(project: Project, fields: dict[str, Any], iid: str) -> WithSchema:
     """List the notes of a merge request."""
     merge_request = find_merge_request(project, numeric(iid))
-    matching = planned_notes.notes_matching(caller(), merge_request, **fields)
+    matching = visible_notes.notes_matching(caller(), merge_request, **fields)
 
     def prepare(notes: Sequence[Note]) -> None:
-        planned_notes.add_iids(merge_request, notes)
+        visible_notes.add_iids(merge_request, notes)
         add_resolutions(notes)
 
     return WithSchema(NoteSchema, matching, prepare)

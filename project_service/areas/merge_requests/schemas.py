@@ -11,7 +11,7 @@ from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.tracker.schemas import MilestoneSchema, TitleOrWord
 from project_service.kit import clock
 from project_service.kit.http import fields, urls
-from project_service.kit.http.schemas import Inside, Schema
+from project_service.kit.http.schemas import Embedded, Schema
 
 STATES = ("opened", "closed", "locked", "merged", "all")
 SCOPES = ("created_by_me", "assigned_to_me", "all")
@@ -51,12 +51,12 @@ class MergeRequestSchema(Schema):
     target_branch = fields.String()
     source_branch = fields.String()
     user_notes_count = fields.Integer(attribute="notes_count", dump_only=True)
-    author = Inside(UserBasicSchema, keep_none=True)
+    author = Embedded(UserBasicSchema, keep_none=True)
     target_project_id = fields.Integer(attribute="project_id", dump_only=True)
     labels = fields.Array(fields.String())
     draft = fields.Computed(is_draft, type="boolean")
     work_in_progress = fields.Computed(is_draft, type="boolean")
-    milestone = Inside(MilestoneSchema, keep_none=True)
+    milestone = Embedded(MilestoneSchema, keep_none=True)
     reference = fields.Computed(_reference)
     references = fields.Computed(_references, type="object")
     web_url = fields.Computed(merge_request_url)

@@ -8,7 +8,7 @@ from project_service.domain.access_levels import VISIBILITIES
 from project_service.domain.projects import DISABLED, ENABLED, FEATURES, PAGES, PRIVATE, PUBLIC
 from project_service.domain.schemas import ProjectSchema
 from project_service.kit.http import fields
-from project_service.kit.http.schemas import Inside, Schema
+from project_service.kit.http.schemas import Embedded, Schema
 
 LEVELS = (DISABLED, PRIVATE, ENABLED)
 STORED_BOOLEANS = (
@@ -63,20 +63,20 @@ class PermissionSchema(Schema):
 class PermissionsSchema(Schema):
     """The caller's direct role, and the highest one from the groups above."""
 
-    project_access = Inside(PermissionSchema, keep_none=True)
-    group_access = Inside(PermissionSchema, keep_none=True)
+    project_access = Embedded(PermissionSchema, keep_none=True)
+    group_access = Embedded(PermissionSchema, keep_none=True)
 
 
 class ProjectWithAccessSchema(ProjectSchema):
     """A project with the roles of the caller."""
 
-    permissions = Inside(PermissionsSchema)
+    permissions = Embedded(PermissionsSchema)
 
 
 class ProjectFullWithAccessSchema(ProjectFullSchema):
     """A project as shown to its maintainers, with the roles of the caller."""
 
-    permissions = Inside(PermissionsSchema)
+    permissions = Embedded(PermissionsSchema)
 
 
 class ProjectFilterSchema(Schema):

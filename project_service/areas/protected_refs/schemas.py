@@ -5,7 +5,7 @@ from __future__ import annotations
 from project_service.domain.access_levels import Role
 from project_service.domain.repositories.protected_refs import LEVEL_TEXTS
 from project_service.kit.http import fields
-from project_service.kit.http.schemas import Inside, Schema
+from project_service.kit.http.schemas import Embedded, Schema
 
 CHOICES = tuple(int(level) for level in LEVEL_TEXTS)
 UNPROTECT = int(Role.MAINTAINER)
@@ -26,7 +26,7 @@ class ProtectedTagSchema(Schema):
     """A protected tag."""
 
     name = fields.String()
-    create_access_levels = fields.Array(Inside(TagLevelSchema))
+    create_access_levels = fields.Array(Embedded(TagLevelSchema))
 
 
 class ProtectedTagCreateSchema(Schema):
@@ -49,10 +49,10 @@ class ProtectedBranchSchema(Schema):
 
     id = fields.Integer()
     name = fields.String()
-    push_access_levels = fields.Array(Inside(BranchLevelSchema))
-    merge_access_levels = fields.Array(Inside(BranchLevelSchema))
+    push_access_levels = fields.Array(Embedded(BranchLevelSchema))
+    merge_access_levels = fields.Array(Embedded(BranchLevelSchema))
     allow_force_push = fields.Boolean()
-    unprotect_access_levels = fields.Array(Inside(BranchLevelSchema))
+    unprotect_access_levels = fields.Array(Embedded(BranchLevelSchema))
     code_owner_approval_required = fields.Constant(False)
 
 

@@ -1,8 +1,8 @@
 """Models: pipelines with their reports, findings with their counts by sort, and feedback.
 
 The list of findings is long, is filtered by any combination of levels and types, and is ordered by level first. No
-single index serves its pages, so a page is found in two steps: ``Tally`` has the number of findings of each sort, and
-``Finding.place`` orders the findings of a sort (``docs/decisions/lists-of-findings.md``).
+single index serves its pages, so a page is found in two steps: ``FindingCount`` has the number of findings of each
+sort, and ``Finding.place`` orders the findings of a sort (``docs/decisions/lists-of-findings.md``).
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class Finding(Model):
         return FindingRank.of(self.sort).confidence
 
 
-class Tally(Base):
+class FindingCount(Base):
     """The number of findings of one sort in a pipeline, and how many of them are dismissed."""
 
     __tablename__ = "finding_tallies"

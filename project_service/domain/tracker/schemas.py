@@ -9,7 +9,7 @@ from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.notes import DIFF_NOTE, Note, Resolution, is_resolvable
 from project_service.kit import clock
 from project_service.kit.http import fields, urls
-from project_service.kit.http.schemas import Inside, Schema
+from project_service.kit.http.schemas import Embedded, Schema
 
 NONE, ANY = "None", "Any"
 
@@ -43,16 +43,16 @@ class NoteSchema(Schema):
     type = fields.String()
     body = fields.String()
     attachment = fields.String()
-    author = Inside(UserBasicSchema, keep_none=True)
+    author = Embedded(UserBasicSchema, keep_none=True)
     created_at = fields.Moment()
     updated_at = fields.Moment()
     system = fields.Boolean()
     noteable_id = fields.Integer()
     noteable_type = fields.String()
-    position = fields.When(lambda note: note.type == DIFF_NOTE, lambda note: note.position, type="object")
+    position = fields.ConditionalField(lambda note: note.type == DIFF_NOTE, lambda note: note.position, type="object")
     resolvable = fields.Computed(is_resolvable, type="boolean")
-    resolved = fields.When(is_resolvable, lambda note: _resolution(note) is not None, type="boolean")
-    resolved_by = fields.When(is_resolvable, _resolved_by, type="object")
+    resolved = fields.ConditionalField(is_resolvable, lambda note: _resolution(note) is not None, type="boolean")
+    resolved_by = fields.ConditionalField(is_resolvable, _resolved_by, type="object")
     resolved_at = fields.Computed(_resolved_at)
     confidential = fields.Boolean()
     internal = fields.Computed(lambda note: note.confidential, type="boolean")

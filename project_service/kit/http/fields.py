@@ -314,7 +314,7 @@ class Computed(marshmallow_fields.Field[Any]):
         return self.function(obj)
 
 
-class When(Computed):
+class ConditionalField(Computed):
     """A computed value whose key is left out unless a condition holds."""
 
     def __init__(self, condition: Callable[[Any], bool], function: Callable[[Any], Any], **options: Any) -> None:

@@ -83,8 +83,8 @@ class Keyset:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
-    """A page that was cut while the list was read, with its headers."""
+class PreparedPage:
+    """A page that was read already, with its headers."""
 
     rows: list[Any]
     headers: dict[str, str]
@@ -185,9 +185,9 @@ def listing_of(rows: Select[Any] | Listing) -> Listing:
     return SelectedRows(rows) if isinstance(rows, Select) else rows
 
 
-def cut(listed: Select[Any] | Keyset | Listing | Cut, page: Page) -> tuple[list[Any], dict[str, str]]:
+def cut(listed: Select[Any] | Keyset | Listing | PreparedPage, page: Page) -> tuple[list[Any], dict[str, str]]:
     """The rows of the page, and the headers that describe the whole list."""
-    if isinstance(listed, Cut):
+    if isinstance(listed, PreparedPage):
         return listed.rows, listed.headers
     if isinstance(listed, Keyset):
         return _cut_keyset(listed, page)

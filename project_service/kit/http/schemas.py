@@ -169,7 +169,7 @@ class Nested(fields.Parameter, marshmallow.fields.Nested):
         return self.schema.load(value)
 
 
-class Inside(marshmallow.fields.Nested):
+class Embedded(marshmallow.fields.Nested):
     """An object nested in a response; left out when it is ``None``, unless ``keep_none``."""
 
     def __init__(self, nested: type[Schema], *, keep_none: bool = False, **options: Any) -> None:

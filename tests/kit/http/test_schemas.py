@@ -8,7 +8,7 @@ import pytest
 
 from project_service.kit.http import fields
 from project_service.kit.http.errors import BadParameters
-from project_service.kit.http.schemas import Inside, Schema, load
+from project_service.kit.http.schemas import Embedded, Schema, load
 
 
 class FirstSchema(Schema):
@@ -94,8 +94,8 @@ def test_another_parameter_may_replace_a_required_one():
 
 
 class OuterSchema(Schema):
-    left_out = Inside(SecondSchema)
-    shown = Inside(SecondSchema, keep_none=True)
+    left_out = Embedded(SecondSchema)
+    shown = Embedded(SecondSchema, keep_none=True)
     at = fields.Moment()
     on = fields.Day()
     fixed = fields.Constant(None)

@@ -12,7 +12,7 @@ import pytest
 
 from project_service.kit import clock
 from project_service.kit.http import fields
-from project_service.kit.http.schemas import Inside, Schema
+from project_service.kit.http.schemas import Embedded, Schema
 
 
 class Level(enum.IntEnum):
@@ -48,14 +48,14 @@ class EverySchema(Schema):
     day = fields.Day()
     words = fields.Array(fields.String())
     numbers = fields.Array(fields.Integer())
-    inner = Inside(InnerSchema)
-    kept = Inside(InnerSchema, keep_none=True)
-    hooked = Inside(HookedSchema, keep_none=True)
-    inners = fields.Array(Inside(InnerSchema))
+    inner = Embedded(InnerSchema)
+    kept = Embedded(InnerSchema, keep_none=True)
+    hooked = Embedded(HookedSchema, keep_none=True)
+    inners = fields.Array(Embedded(InnerSchema))
     renamed = fields.String(attribute="text", data_key="@renamed", dump_only=True)
     below = fields.String(attribute="inner.name", dump_only=True)
     computed = fields.Computed(lambda row: row.number)
-    sometimes = fields.When(lambda row: row.flag, lambda row: row.text)
+    sometimes = fields.ConditionalField(lambda row: row.flag, lambda row: row.text)
     constant = fields.Constant([1])
     left_out = fields.Computed(lambda _row: marshmallow.missing)
     anything = fields.Anything()
@@ -134,7 +134,7 @@ def object_of(schema):
     for name, field in schema.dump_fields.items():
         if isinstance(field, fields.Computed):
             field.function = lambda obj: [type(obj).__name__]
-        if isinstance(field, fields.When):
+        if isinstance(field, fields.ConditionalField):
             field.condition = bool
         first, *rest = (field.attribute or name).split(".")
         if rest:

@@ -34,7 +34,7 @@ from project_service.domain.tracker.issues import Issue
 from project_service.domain.users import User
 from project_service.kit.db.session import db, unique, writing
 from project_service.kit.http.errors import BadRequest, NotFound
-from project_service.kit.http.pagination import DEFAULT_SIZE, Cut, address
+from project_service.kit.http.pagination import DEFAULT_SIZE, PreparedPage, address
 
 API_ROOT = "api/0/"
 ERROR_ID = re.compile(r"[0-9]{1,30}")
@@ -59,7 +59,7 @@ class SentryErrors:
             f'<{address({"cursor": cursor, "page": None})}>; rel="{name}"' for name, cursor in cursors.items() if cursor
         ]
         headers = {"Link": ", ".join(links)} if links else {}
-        return WithSchema(TrackedErrorSchema, Cut(self._views(answer.body), headers))
+        return WithSchema(TrackedErrorSchema, PreparedPage(self._views(answer.body), headers))
 
     def page(self, wanted: dict[str, Any], position: str) -> ErrorPage:
         """Return a page of the list for people; ``position`` is a cursor. A failure is stated on the page."""

@@ -15,7 +15,7 @@ from project_service.domain.repositories.bundles import BRANCHES, TAGS
 from project_service.domain.repositories.reading import history
 from project_service.domain.repositories.reading.history import HistoryFilter
 from project_service.kit.http.errors import NotFound
-from project_service.kit.http.pagination import Cut, ListedRows, uncounted_headers
+from project_service.kit.http.pagination import ListedRows, PreparedPage, uncounted_headers
 
 api = ApiBlueprint("commits", __name__, description="Commits of the repository of a project.")
 
@@ -28,7 +28,7 @@ KINDS = {"branch": BRANCHES, "tag": TAGS}
 @api.arguments(parameter_schemas.CommitListSchema)
 @api.response(200, schemas.CommitWithStatsSchema(many=True))
 @api.paged
-def list_commits(project: Project, fields: dict[str, Any]) -> Cut:
+def list_commits(project: Project, fields: dict[str, Any]) -> PreparedPage:
     """List commits, newest first, without totals."""
     return queries.commits_of(project, g.page, **fields)
 
@@ -56,7 +56,7 @@ def list_commit_diffs(project: Project, sha: str) -> queries.CommitDiffs:
 @api.arguments(parameter_schemas.CommitRefsSchema)
 @api.response(200, schemas.CommitRefSchema(many=True))
 @api.paged
-def list_commit_refs(project: Project, fields: dict[str, Any], sha: str) -> Cut:
+def list_commit_refs(project: Project, fields: dict[str, Any], sha: str) -> PreparedPage:
     """List the branches and tags whose histories have a commit."""
     with reading_code(project, "Commit") as code:
         commit = find_commit(code, sha)
@@ -67,7 +67,7 @@ def list_commit_refs(project: Project, fields: dict[str, Any], sha: str) -> Cut:
             for name in history.containing(code, commit, prefix)
         ]
     some = found[g.page.offset : g.page.offset + g.page.size]
-    return Cut(some, uncounted_headers(g.page, more=len(found) > g.page.offset + g.page.size))
+    return PreparedPage(some, uncounted_headers(g.page, more=len(found) > g.page.offset + g.page.size))
 
 
 @api.get(f"{COMMITS}/<sha>/sequence", reads_repository=True)

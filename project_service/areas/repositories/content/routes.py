@@ -23,7 +23,7 @@ from project_service.domain.repositories.reading import history, trees
 from project_service.domain.repositories.reading.history import Contributor
 from project_service.domain.repositories.reading.repository import BLOB, CodeRepository
 from project_service.kit.http.errors import BadRequest, NotFound
-from project_service.kit.http.pagination import Cut, ListedRows
+from project_service.kit.http.pagination import ListedRows, PreparedPage
 
 api = ApiBlueprint("repositories", __name__, description="The content of the repository of a project.")
 
@@ -39,7 +39,7 @@ MAX_REFS = 20
 @api.arguments(parameter_schemas.TreeListSchema)
 @api.response(200, schemas.TreeEntrySchema(many=True))
 @api.paged
-def list_tree(project: Project, fields: dict[str, Any]) -> Cut | ListedRows:
+def list_tree(project: Project, fields: dict[str, Any]) -> PreparedPage | ListedRows:
     """List the files and folders of a folder."""
     found = queries.tree_of(project, g.page, **fields)
     return ListedRows(found) if isinstance(found, trees.Folder) else found

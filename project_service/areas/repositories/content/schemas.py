@@ -12,7 +12,7 @@ from project_service.domain.repositories.reading.diffs import FileDiff
 from project_service.domain.repositories.reading.objects import Commit, Person
 from project_service.domain.schemas import project_url
 from project_service.kit.http import fields, urls
-from project_service.kit.http.schemas import Inside, Schema
+from project_service.kit.http.schemas import Embedded, Schema
 
 LIST_OF_TEXTS = {"items": {"type": "string"}}
 
@@ -69,7 +69,7 @@ def _stats(row: CommitRow) -> dict[str, int]:
 class CommitWithStatsSchema(CommitSchema):
     """A commit with the numbers of changed lines, where they are wanted."""
 
-    stats = fields.When(_has_stats, _stats, type="object")
+    stats = fields.ConditionalField(_has_stats, _stats, type="object")
 
 
 class CommitFullSchema(CommitWithStatsSchema):
@@ -97,7 +97,7 @@ class BlameCommitSchema(Schema):
 class BlameSchema(Schema):
     """Lines in a row with the commit that changed them last."""
 
-    commit = Inside(BlameCommitSchema)
+    commit = Embedded(BlameCommitSchema)
     lines = fields.Array(fields.String())
 
 
@@ -184,9 +184,9 @@ class ContributorSchema(Schema):
 class ComparisonSchema(Schema):
     """The commits and differences between two revisions."""
 
-    commit = Inside(CommitSchema, keep_none=True)
-    commits = fields.Array(Inside(CommitSchema))
-    diffs = fields.Array(Inside(DiffSchema))
+    commit = Embedded(CommitSchema, keep_none=True)
+    commits = fields.Array(Embedded(CommitSchema))
+    diffs = fields.Array(Embedded(DiffSchema))
     compare_timeout = fields.Boolean()
     compare_same_ref = fields.Boolean()
     web_url = fields.Computed(

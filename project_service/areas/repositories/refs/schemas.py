@@ -5,14 +5,14 @@ from __future__ import annotations
 from project_service.areas.repositories.content.schemas import CommitSchema, moment
 from project_service.domain.schemas import project_url
 from project_service.kit.http import fields, urls
-from project_service.kit.http.schemas import Inside, Schema
+from project_service.kit.http.schemas import Embedded, Schema
 
 
 class BranchSchema(Schema):
     """A branch."""
 
     name = fields.String()
-    commit = Inside(CommitSchema)
+    commit = Embedded(CommitSchema)
     merged = fields.Boolean()
     protected = fields.Boolean()
     developers_can_push = fields.Boolean()
@@ -28,7 +28,7 @@ class TagSchema(Schema):
     name = fields.String()
     message = fields.String()
     target = fields.String()
-    commit = Inside(CommitSchema, keep_none=True)
+    commit = Embedded(CommitSchema, keep_none=True)
     protected = fields.Boolean()
     release = fields.Computed(
         lambda row: (

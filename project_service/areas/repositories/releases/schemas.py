@@ -14,7 +14,7 @@ from project_service.domain.schemas import UserBasicSchema, project_url
 from project_service.domain.tracker.schemas import MilestoneSchema
 from project_service.kit import clock
 from project_service.kit.http import fields, urls
-from project_service.kit.http.schemas import Inside, Nested, Schema
+from project_service.kit.http.schemas import Embedded, Nested, Schema
 
 SOURCE_FORMATS = ("zip", "tar.gz", "tar.bz2", "tar")
 
@@ -78,7 +78,7 @@ class ReleaseSchema(Schema):
         lambda row: None if row.release.author is None else UserBasicSchema.dump_value(row.release.author),
         type="object",
     )
-    commit = Inside(CommitSchema, keep_none=True)
+    commit = Embedded(CommitSchema, keep_none=True)
     milestones = fields.Computed(
         lambda row: [MilestoneSchema.dump_value(milestone) for milestone in row.release.milestones],
         type="array",

@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from project_service.areas.vulnerabilities.findings.queries import pipelines_of
 from project_service.areas.vulnerabilities.levels import FindingSeverity
-from project_service.areas.vulnerabilities.models import Pipeline, Tally
+from project_service.areas.vulnerabilities.models import FindingCount, Pipeline
 from project_service.areas.vulnerabilities.severity_order import FindingRank
 from project_service.domain.projects import Project
 from project_service.kit.charts import Chart, stacked
@@ -22,8 +22,8 @@ def last_pipelines(project: Project) -> Chart:
     """Return a chart of the last pipelines of the default branch, oldest first, without dismissed findings."""
     pipelines = list(db.session.scalars(pipelines_of(project).limit(MAX_PIPELINES)))[::-1]
     rows = db.session.execute(
-        select(Tally.pipeline_id, Tally.sort, Tally.found - Tally.dismissed).where(
-            Tally.pipeline_id.in_([pipeline.id for pipeline in pipelines])
+        select(FindingCount.pipeline_id, FindingCount.sort, FindingCount.found - FindingCount.dismissed).where(
+            FindingCount.pipeline_id.in_([pipeline.id for pipeline in pipelines])
         )
     )
     counted: dict[int, Counter[FindingSeverity]] = {pipeline.id: Counter() for pipeline in pipelines}

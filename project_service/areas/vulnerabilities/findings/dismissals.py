@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, func, or_, select, update
 from sqlalchemy.orm import aliased
 
-from project_service.areas.vulnerabilities.models import DISMISSAL, Feedback, Finding, Pipeline, Tally
+from project_service.areas.vulnerabilities.models import DISMISSAL, Feedback, Finding, FindingCount, Pipeline
 from project_service.domain.projects import Project
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import NotFound
@@ -144,8 +144,8 @@ def _set_dismissed(condition: ColumnElement[bool], dismissed: bool) -> None:
     )
     for pipeline_id, number, count in counted:
         db.session.execute(
-            update(Tally)
-            .where(Tally.pipeline_id == pipeline_id, Tally.sort == number)
-            .values(dismissed=Tally.dismissed + (count if dismissed else -count))
+            update(FindingCount)
+            .where(FindingCount.pipeline_id == pipeline_id, FindingCount.sort == number)
+            .values(dismissed=FindingCount.dismissed + (count if dismissed else -count))
             .execution_options(synchronize_session=False)
         )

@@ -18,10 +18,10 @@ from project_service.areas.vulnerabilities.models import (
     FEEDBACK_TYPES,
     Feedback,
     Finding,
+    FindingCount,
     Pipeline,
     Remediation,
     SecurityReport,
-    Tally,
 )
 from project_service.areas.vulnerabilities.severity_order import FindingRank
 from project_service.domain import instance_settings
@@ -86,7 +86,9 @@ def findings_of(pipeline: Pipeline | None, *, scope: str = "dismissed", **wanted
     of_pipeline = SecurityReport.pipeline_id == pipeline.id
     report_types = db.session.scalars(select(SecurityReport.report_type).where(of_pipeline).order_by(SecurityReport.id))
     turns = {kind: turn for turn, kind in enumerate(dict.fromkeys(report_types))}
-    tallies = select(Tally.sort, Tally.found, Tally.dismissed).where(Tally.pipeline_id == pipeline.id)
+    tallies = select(FindingCount.sort, FindingCount.found, FindingCount.dismissed).where(
+        FindingCount.pipeline_id == pipeline.id
+    )
     dismissed_too = scope == ALL
     tallied = [
         Tallied(sort, listed)

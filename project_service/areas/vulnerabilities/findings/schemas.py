@@ -16,7 +16,7 @@ from project_service.domain.projects import Project
 from project_service.domain.schemas import UserBasicSchema
 from project_service.kit import clock
 from project_service.kit.http import fields, urls
-from project_service.kit.http.schemas import Inside, Nested, Schema
+from project_service.kit.http.schemas import Embedded, Nested, Schema
 
 
 def feedback_path(project: Project) -> str:
@@ -112,23 +112,25 @@ class FeedbackSchema(Schema):
     id = fields.Integer()
     created_at = fields.Moment()
     project_id = fields.Integer()
-    author = Inside(FeedbackAuthorSchema, keep_none=True)
-    comment_details = fields.When(lambda one: bool(one.comment), _comment, type="object")
+    author = Embedded(FeedbackAuthorSchema, keep_none=True)
+    comment_details = fields.ConditionalField(lambda one: bool(one.comment), _comment, type="object")
     finding_uuid = fields.String()
-    pipeline = fields.When(
+    pipeline = fields.ConditionalField(
         lambda one: one.pipeline_id is not None,
         lambda one: {"id": one.pipeline_id, "path": _below(one, f"pipelines/{one.pipeline_id}")},
         type="object",
     )
-    issue_iid = fields.When(lambda one: one.issue is not None, lambda one: one.issue.iid, type="integer")
-    issue_url = fields.When(_can_read_issue, lambda one: urls.absolute(_below(one, f"issues/{one.issue.iid}")))
-    merge_request_iid = fields.When(
+    issue_iid = fields.ConditionalField(lambda one: one.issue is not None, lambda one: one.issue.iid, type="integer")
+    issue_url = fields.ConditionalField(
+        _can_read_issue, lambda one: urls.absolute(_below(one, f"issues/{one.issue.iid}"))
+    )
+    merge_request_iid = fields.ConditionalField(
         lambda one: one.merge_request is not None, lambda one: one.merge_request.iid, type="integer"
     )
-    merge_request_path = fields.When(
+    merge_request_path = fields.ConditionalField(
         _can_read_merge_request, lambda one: _below(one, f"merge_requests/{one.merge_request.iid}")
     )
-    destroy_vulnerability_feedback_dismissal_path = fields.When(
+    destroy_vulnerability_feedback_dismissal_path = fields.ConditionalField(
         lambda one: one.feedback_type == DISMISSAL and allowed(caller(), Ability.DISMISS_VULNERABILITIES, one.project),
         lambda one: _below(one, f"vulnerability_feedback/{one.id}"),
     )
@@ -154,7 +156,7 @@ class FindingSchema(Schema):
     create_vulnerability_feedback_issue_path = _path()
     create_vulnerability_feedback_merge_request_path = _path()
     create_vulnerability_feedback_dismissal_path = _path()
-    project = Inside(ProjectOfFindingSchema, attribute="pipeline.project")
+    project = Embedded(ProjectOfFindingSchema, attribute="pipeline.project")
     dismissal_feedback = _feedback_of(DISMISSAL)
     issue_feedback = _feedback_of(ISSUE)
     merge_request_feedback = _feedback_of(MERGE_REQUEST)
@@ -171,7 +173,7 @@ class FindingSchema(Schema):
     assets = _from_report("assets", "array")
     details = _from_report("details", "object")
     state = fields.Computed(lambda finding: "dismissed" if finding.dismissed else "detected")
-    suppression = fields.When(
+    suppression = fields.ConditionalField(
         lambda finding: "suppression" in finding.data, lambda finding: finding.data["suppression"], type="object"
     )
     scan = fields.Computed(lambda finding: finding.report.scan, type="object")
@@ -228,7 +230,7 @@ class CountsSchema(Schema):
     found = fields.Integer(metadata={"description": "Entries of the report."})
     merged = fields.Integer(metadata={"description": "Findings that are in the list of the pipeline."})
     dropped = fields.Integer(metadata={"description": "Findings that are the same as others of the pipeline."})
-    left = Inside(LeftSchema)
+    left = Embedded(LeftSchema)
     suppressed = fields.Integer(metadata={"description": "Merged findings that the report itself has dismissed."})
 
 
@@ -243,7 +245,7 @@ class ScannerOfReportSchema(Schema):
 class ReportOfScannerSchema(CountsSchema):
     """What one scanner and category of an upload has."""
 
-    scanner = Inside(ScannerOfReportSchema)
+    scanner = Embedded(ScannerOfReportSchema)
     category = fields.String()
     report_types = fields.Array(fields.String())
     complete = fields.Boolean(metadata={"description": "Whether the scanner looked at everything."})
@@ -266,8 +268,8 @@ class IngestedSchema(CountsSchema):
     format_version = fields.String()
     report_type = fields.String(metadata={"description": "The type, if all findings have the same one."})
     components = fields.Integer(metadata={"description": "Components for the list of dependencies."})
-    reports = Inside(ReportOfScannerSchema, many=True)
-    warnings = Inside(ReportWarningSchema, many=True)
+    reports = Embedded(ReportOfScannerSchema, many=True)
+    warnings = Embedded(ReportWarningSchema, many=True)
 
 
 class DependencyFilterSchema(Schema):

@@ -38,10 +38,10 @@ from project_service.areas.vulnerabilities.ingestion.uploads import GITLAB_FORMA
 from project_service.areas.vulnerabilities.models import (
     Component,
     Finding,
+    FindingCount,
     Pipeline,
     Remediation,
     SecurityReport,
-    Tally,
 )
 from project_service.areas.vulnerabilities.severity_order import numbers_of
 from project_service.domain.projects import Project
@@ -256,7 +256,7 @@ def _deduplicate(pipeline: Pipeline, report_type: str) -> None:
 
 def _recount(pipeline: Pipeline) -> None:
     """Recount the findings of a pipeline by sort; a report may have changed the dismissals of other types too."""
-    db.session.execute(delete(Tally).where(Tally.pipeline_id == pipeline.id))
+    db.session.execute(delete(FindingCount).where(FindingCount.pipeline_id == pipeline.id))
     sort = (Finding.pipeline_id, Finding.sort)
     dismissed = func.sum(case((Finding.dismissed.is_(True), 1), else_=0))
     counted = (
@@ -264,7 +264,7 @@ def _recount(pipeline: Pipeline) -> None:
         .where(Finding.pipeline_id == pipeline.id, Finding.kept.is_(True))
         .group_by(*sort)
     )
-    db.session.execute(insert(Tally).from_select(["pipeline_id", "sort", "found", "dismissed"], counted))
+    db.session.execute(insert(FindingCount).from_select(["pipeline_id", "sort", "found", "dismissed"], counted))
 
 
 def _counts_of(stored: list[SecurityReport]) -> dict[int, tuple[int, int]]:

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy.exc import IntegrityError
 
 from project_service.areas.vulnerabilities.formats.documents import report_json
-from project_service.areas.vulnerabilities.models import Finding, Pipeline, SecurityReport, Tally
+from project_service.areas.vulnerabilities.models import Finding, FindingCount, Pipeline, SecurityReport
 from project_service.domain.projects import DISABLED
 from project_service.kit.db.session import db
 from tests.support import sample_data
@@ -25,7 +25,7 @@ def dev(as_, project):
 
 def row_counts():
     """The numbers of stored rows: pipelines, reports, findings, tallies."""
-    return [db.session.query(table).count() for table in (Pipeline, SecurityReport, Finding, Tally)]
+    return [db.session.query(table).count() for table in (Pipeline, SecurityReport, Finding, FindingCount)]
 
 
 def names(client, project, query="scope=all&per_page=100"):

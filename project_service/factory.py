@@ -77,11 +77,11 @@ from project_service.areas.repositories.refs import routes as ref_routes
 from project_service.areas.repositories.releases import pages as release_pages
 from project_service.areas.repositories.releases import routes as release_routes
 from project_service.areas.repositories.transport.git_http import git_http
-from project_service.areas.variables import effective_pages as effective_variable_pages
-from project_service.areas.variables import effective_routes as effective_variables
 from project_service.areas.variables import inherited_routes as inherited_variables
 from project_service.areas.variables import pages as variables_pages
 from project_service.areas.variables import routes as variables
+from project_service.areas.variables.effective import pages as effective_variable_pages
+from project_service.areas.variables.effective import routes as effective_variables
 from project_service.areas.vulnerabilities.findings import pages as vulnerabilities_pages
 from project_service.areas.vulnerabilities.findings import routes as vulnerabilities
 from project_service.domain.namespaces import Group

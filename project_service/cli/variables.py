@@ -11,8 +11,8 @@ import orjson
 import urllib3
 
 from project_service.areas.variables.dotenv import MAX_FILE_BYTES, DotenvProblem, parse
-from project_service.areas.variables.effective import EffectiveVariable, effective_variables, record_reading
-from project_service.areas.variables.expansion import expand
+from project_service.areas.variables.effective.expansion import expand
+from project_service.areas.variables.effective.precedence import EffectiveVariable, effective_variables, record_reading
 from project_service.areas.variables.files import write_files
 from project_service.areas.variables.formats import JSON, TEXT_FORMATS, render
 from project_service.areas.variables.importing import (

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from project_service.areas.variables.effective import EffectiveVariable
+from project_service.areas.variables.effective.precedence import EffectiveVariable
 from project_service.areas.variables.models import ENV_VAR
 
 DIRECTORY_MODE, FILE_MODE = 0o700, 0o600

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from project_service.areas.variables.effective import EffectiveVariable
+from project_service.areas.variables.effective.precedence import EffectiveVariable
 
 JSON = "json"
 BARE = re.compile(r"[A-Za-z0-9_./:@%+,=-]*")

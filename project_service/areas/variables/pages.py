@@ -11,7 +11,7 @@ from project_service.access import navigation, sections
 from project_service.access.abilities import Ability
 from project_service.access.pages import PageBlueprint
 from project_service.areas.variables import queries, service
-from project_service.areas.variables.effective import record_reading
+from project_service.areas.variables.effective.precedence import record_reading
 from project_service.areas.variables.forms import (
     HiddenVariableForm,
     InstanceVariableForm,

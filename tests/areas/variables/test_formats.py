@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from project_service.areas.variables.dotenv import DotenvProblem, parse
-from project_service.areas.variables.effective import EffectiveVariable
+from project_service.areas.variables.effective.precedence import EffectiveVariable
 from project_service.areas.variables.formats import TEXT_FORMATS, refusal, render
 
 READ_ENVIRONMENT = "import os, json; print(json.dumps({k: v for k, v in os.environ.items() if k[:2] == 'V_'}))"

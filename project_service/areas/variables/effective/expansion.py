@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from project_service.areas.variables.effective import EffectiveVariable
+from project_service.areas.variables.effective.precedence import EffectiveVariable
 
 REFERENCE = re.compile(r"\$(?:\$|\{([A-Za-z0-9_]+)\}|([A-Za-z0-9_]+))")
 MAX_EXPANDED_LENGTH = 1_000_000  # characters of one value: references to references grow exponentially

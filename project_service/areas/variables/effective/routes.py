@@ -9,8 +9,8 @@ from flask import Response, request
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint, WithSchema, json_response
 from project_service.areas.variables import queries, schemas
-from project_service.areas.variables.effective import effective_variables, record_reading
-from project_service.areas.variables.expansion import expand
+from project_service.areas.variables.effective.expansion import expand
+from project_service.areas.variables.effective.precedence import effective_variables, record_reading
 from project_service.areas.variables.formats import JSON, render
 from project_service.domain.projects import Project
 from project_service.kit.db.session import writing

@@ -15,9 +15,10 @@ from project_service.access import sections
 from project_service.access.abilities import Ability, allowed, load_roles
 from project_service.access.identity import caller
 from project_service.access.pages import PageBlueprint
-from project_service.areas.variables import effective, queries
-from project_service.areas.variables.effective import EffectiveVariable
-from project_service.areas.variables.expansion import expand
+from project_service.areas.variables import queries
+from project_service.areas.variables.effective import precedence
+from project_service.areas.variables.effective.expansion import expand
+from project_service.areas.variables.effective.precedence import EffectiveVariable
 from project_service.areas.variables.formats import JSON, render
 from project_service.areas.variables.models import ANY_SCOPE
 from project_service.areas.variables.schemas import MAX_ENVIRONMENT_LENGTH, EffectiveVariableSchema
@@ -49,7 +50,7 @@ def fill_inherited(project: Project) -> dict[str, Any]:
     return {
         "inherited": found,
         "inherited_from_instance": of_instance,
-        "inherited_from": {group.id: group for group in effective.groups_above(project)},
+        "inherited_from": {group.id: group for group in precedence.groups_above(project)},
         "inherited_links": _links(project),
         "is_overridden": lambda one: bool(own & {(one.key, ANY_SCOPE), (one.key, one.environment_scope)}),
     }
@@ -123,7 +124,7 @@ def _asked(project: Project) -> tuple[list[EffectiveVariable], dict[str, Any]]:
         "protected": request.args.get("protected") == "true",
         "expand": request.args.get("expand") == "true",
     }
-    found = effective.effective_variables(project, query["environment"], protected=query["protected"])
+    found = precedence.effective_variables(project, query["environment"], protected=query["protected"])
     return expand(found) if query["expand"] else found, query
 
 
@@ -131,12 +132,12 @@ def _record(project: Project, variables: list[EffectiveVariable]) -> None:
     """Record who saw values of masked variables."""
     if request.method == "GET":
         with writing():
-            effective.record_reading(project, variables, "page")
+            precedence.record_reading(project, variables, "page")
 
 
 def _links(project: Project) -> dict[str | None, str]:
     """Return the pages on which the caller may change the variables of a full path; ``None`` is the instance."""
-    groups = [one for one in effective.groups_above(project) if isinstance(one, Group)]
+    groups = [one for one in precedence.groups_above(project) if isinstance(one, Group)]
     load_roles(caller(), groups)
     found: dict[str | None, str] = {project.full_path: f"/{project.full_path}/-/settings/ci_cd"}
     for group in groups:

@@ -15,13 +15,15 @@ from typing import Any
 from gunicorn.workers.gasgi import ASGIWorker
 from werkzeug.exceptions import RequestTimeout
 
+from project_service.runtime.listening import BalancedServer, ConnectionCounts
 from project_service.runtime.request_bodies import GRACE_SECONDS, MIN_BYTES_PER_SECOND
 from project_service.runtime.wsgi_adapter import WsgiAdapter, error_body
 
 MEMORY_DIR = "/dev/shm"  # noqa: S108  # gunicorn opens and unlinks its file there safely
 STOP_IDLE_SECONDS = 1.0
 RESERVED_FILES = 200
-LISTEN_BACKLOG = 2048
+
+connection_counts = ConnectionCounts()  # created before the workers are forked
 
 bind = "127.0.0.1:8000"
 workers = os.cpu_count() or 1
@@ -52,6 +54,16 @@ def on_starting(_server: Any) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
+def pre_fork(_server: Any, worker: Any) -> None:
+    """Give a new worker a place among the others."""
+    worker.place = connection_counts.reserve()
+
+
+def child_exit(_server: Any, worker: Any) -> None:
+    """Free the place of a worker that has ended."""
+    connection_counts.free(worker.place)
+
+
 def post_fork(server: Any, _worker: Any) -> None:
     """Let a worker open connections of its own, if the application has an ``after_fork`` for that."""
     after_fork: Callable[[], None] | None = getattr(server.app.wsgi(), "after_fork", None)
@@ -78,6 +90,7 @@ class ClientConnection(asyncio.Protocol):
         self._address = transport.get_extra_info("peername")[:2]
         self._worker.make_room()
         self._worker.connections[self._address] = self
+        self._worker.count_connections()
         self._check = self._worker.loop.call_later(GRACE_SECONDS, self._check_progress)
         self._protocol.connection_made(transport)
 
@@ -96,6 +109,7 @@ class ClientConnection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._check.cancel()
         self._worker.connections.pop(self._address, None)
+        self._worker.count_connections()
         self._protocol.connection_lost(error)
 
     def close_if_idle(self) -> None:
@@ -129,11 +143,19 @@ class ConnectionLoop(asyncio.SelectorEventLoop):
         self._worker = worker
 
     async def create_server(self, protocol_factory: Any, *args: Any, **options: Any) -> Any:
-        """Start a server that accepts one connection at a time, so that a burst is spread over the workers."""
-        server = await super().create_server(
-            lambda: ClientConnection(protocol_factory(), self._worker), *args, backlog=1, **options
+        """Start a server that shares the connections of a socket out with the other workers."""
+        if options.get("ssl") is not None:
+            raise NotImplementedError("TLS is the work of a reverse proxy")
+        worker = self._worker
+        server = BalancedServer(
+            self,
+            options["sock"],
+            lambda: ClientConnection(protocol_factory(), worker),
+            connection_counts,
+            worker.place,
         )
-        options["sock"].listen(LISTEN_BACKLOG)  # asyncio also takes the number above for this one
+        connection_counts.start(worker.place)
+        await server.start_serving()
         return server
 
 
@@ -142,6 +164,8 @@ class WebWorker(ASGIWorker):
 
     loop: asyncio.AbstractEventLoop
     asgi: Any
+    alive: bool
+    place: int  # among the workers, in ``connection_counts``
 
     def init_signals(self) -> None:
         self.connections: dict[tuple[str, int], ClientConnection] = {}
@@ -174,8 +198,13 @@ class WebWorker(ASGIWorker):
     def handle_exit_signal(self) -> None:
         """Begin to stop: connections without a request are closed soon, the others when they are answered."""
         super().handle_exit_signal()
+        connection_counts.stop(self.place)
         for connection in self.connections.values():
             self.loop.call_later(STOP_IDLE_SECONDS, connection.close_if_idle)
+
+    def count_connections(self) -> None:
+        """Let the other workers know how many connections this one has."""
+        connection_counts.set_open(self.place, len(self.connections))
 
     def make_room(self) -> None:
         """Disconnect the oldest client without a request if there are too many connections."""

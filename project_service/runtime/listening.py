@@ -1,0 +1,160 @@
+"""Accept connections so that all web processes have about as many: a process leaves new ones to those with fewer."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.sharedctypes import RawArray
+
+MAX_PROCESSES = 1024
+UNUSED = -1
+MAX_DIFFERENCE = 8  # of open connections: up to it processes take turns, since closed connections are noticed late
+CONNECTIONS_PER_SPARE_TURN = 10  # with many connections the order matters less than the speed
+SPARE_PLACES = 32  # for processes that were started after this one
+RETRY_SECONDS = 0.001
+MAX_PAUSE_SECONDS = 0.02  # between two looks at a connection that is left to others
+MAX_DEFER_SECONDS = 0.1  # a process that does not take its connections within this time is busy or hangs
+OUT_OF_FILES_SECONDS = 1.0
+
+
+class ConnectionCounts:
+    """Open and accepted connections of each process, in memory that all share. Each writes its own numbers only."""
+
+    def __init__(self) -> None:
+        self._open = RawArray("i", [UNUSED] * MAX_PROCESSES)
+        self._accepted = RawArray("q", MAX_PROCESSES)
+        self._in_use: set[int] = set()
+
+    def reserve(self) -> int:
+        """Return the place of a new process, which takes part once it has called ``start``; called in the master."""
+        place = next(place for place in range(MAX_PROCESSES) if place not in self._in_use)
+        self._in_use.add(place)
+        return place
+
+    def free(self, place: int) -> None:
+        """Forget a process that has ended; called in the master."""
+        self.stop(place)
+        self._in_use.discard(place)
+
+    def start(self, place: int) -> None:
+        """Take part in accepting connections, with as many turns taken as the others."""
+        self._accepted[place] = max((self._accepted[other] for other in self._others(place)), default=0)
+        self._open[place] = 0
+
+    def stop(self, place: int) -> None:
+        """Accept no more connections."""
+        self._open[place] = UNUSED
+
+    def set_open(self, place: int, count: int) -> None:
+        """Set the number of open connections of a process that takes part."""
+        if self._open[place] != UNUSED:
+            self._open[place] = count
+
+    def note_accepted(self, place: int) -> None:
+        """Count a connection that a process has accepted in its turn."""
+        self._accepted[place] += 1
+
+    def before(self, place: int) -> tuple[tuple[int, int], ...]:
+        """Return the numbers of the processes that should accept the next connection rather than this one."""
+        mine = self._open[place]
+        turns = self._accepted[place] - mine // CONNECTIONS_PER_SPARE_TURN
+        found = []
+        for other in self._others(place):
+            difference = self._open[other] - mine
+            is_behind = self._accepted[other] < turns
+            if difference < -MAX_DIFFERENCE or (is_behind and difference <= MAX_DIFFERENCE):
+                found.append((self._open[other], self._accepted[other]))
+        return tuple(found)
+
+    def _others(self, place: int) -> list[int]:
+        end = max(len(self._in_use), place + 1) + SPARE_PLACES
+        return [other for other in range(end) if other != place and self._open[other] != UNUSED]
+
+
+class BalancedServer:
+    """Accepts the connections of a listening socket that several processes share.
+
+    It has the methods of ``asyncio.Server`` that gunicorn calls.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        listener: socket.socket,
+        protocol_factory: Callable[[], asyncio.BaseProtocol],
+        counts: ConnectionCounts,
+        place: int,
+    ) -> None:
+        self._loop = loop
+        self._listener = listener
+        self._protocol_factory = protocol_factory
+        self._counts = counts
+        self._place = place
+        self._serving = False
+        self._deferred_since = self._deferred_last = 0.0
+        self._unresponsive: tuple[tuple[int, int], ...] = ()
+        self._tasks: set[asyncio.Task[object]] = set()
+
+    async def start_serving(self) -> None:
+        """Begin to accept connections."""
+        self._listener.setblocking(False)
+        self._serving = True
+        self._listen()
+
+    def close(self) -> None:
+        """Accept no more connections."""
+        if self._serving:
+            self._serving = False
+            self._loop.remove_reader(self._listener)
+
+    async def wait_closed(self) -> None:
+        """Return at once: connections are counted by the worker."""
+
+    def _listen(self) -> None:
+        if self._serving:
+            self._loop.add_reader(self._listener, self._accept)
+
+    def _pause(self, seconds: float) -> None:
+        self._loop.remove_reader(self._listener)
+        self._loop.call_later(seconds, self._listen)
+
+    def _accept(self) -> None:
+        """Accept one connection, unless it is the turn of another process."""
+        others = self._counts.before(self._place)
+        if others and self._leaves_to(others):
+            self._pause(RETRY_SECONDS)
+            return
+        try:
+            connection, _address = self._listener.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            return
+        except OSError as error:
+            context = {"message": "no connection can be accepted", "exception": error}
+            self._loop.call_exception_handler(context)
+            self._pause(OUT_OF_FILES_SECONDS)
+            return
+        if not others:  # else it was accepted in place of a process that does not respond
+            self._counts.note_accepted(self._place)
+        connection.setblocking(False)
+        task = self._loop.create_task(self._connect(connection))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _connect(self, connection: socket.socket) -> None:
+        with suppress(OSError):  # the client has disconnected
+            await self._loop.connect_accepted_socket(self._protocol_factory, connection)
+
+    def _leaves_to(self, others: tuple[tuple[int, int], ...]) -> bool:
+        """Whether to wait for other processes, which is not for long if they do not respond."""
+        now = self._loop.time()
+        if others == self._unresponsive:
+            return False
+        if now - self._deferred_last > MAX_PAUSE_SECONDS:
+            self._deferred_since = now
+        self._deferred_last = now
+        if now - self._deferred_since < MAX_DEFER_SECONDS:
+            return True
+        self._unresponsive = others
+        return False

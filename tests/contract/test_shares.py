@@ -16,7 +16,7 @@ import pytest
 
 from tests.contract.service import TOKEN, Service, git
 
-SLOW_CLIENTS = 100
+SLOW_CLIENTS = 200
 LARGE_BODY_BYTES = 15_000_000
 BASIC = base64.b64encode(f"root:{TOKEN}".encode()).decode()
 

@@ -109,16 +109,16 @@ full_path_pages = PageBlueprint("addresses", __name__)
 @full_path_pages.allow(Ability.ANYBODY)
 def show_full_path(full_path: str) -> Any:
     """Show the user, group or project of a full path to callers who may see it."""
-    found = find_by_path(full_path.strip("/"))
-    if isinstance(found, Project):
-        judge(caller(), Ability.READ_PROJECT, found)
-        return projects_pages.show_project(found)
-    if isinstance(found, Group):
-        judge(caller(), Ability.READ_GROUP, found)
-        return groups_pages.show_group(found)
-    if found is None or found.owner is None:
+    project_or_namespace = find_by_path(full_path.strip("/"))
+    if isinstance(project_or_namespace, Project):
+        judge(caller(), Ability.READ_PROJECT, project_or_namespace)
+        return projects_pages.show_project(project_or_namespace)
+    if isinstance(project_or_namespace, Group):
+        judge(caller(), Ability.READ_GROUP, project_or_namespace)
+        return groups_pages.show_group(project_or_namespace)
+    if project_or_namespace is None or project_or_namespace.owner is None:
         raise UnknownRoute
-    return profile_pages.show_user(found.owner)
+    return profile_pages.show_user(project_or_namespace.owner)
 
 
 APIS = (

@@ -98,11 +98,11 @@ def role_of(caller: Caller, subject: Project | ProjectAccess | Namespace) -> Rol
         return Role.OWNER
     if isinstance(subject, ProjectAccess):
         return subject.role
-    known = _known_roles()
+    known_roles = _known_roles()
     key = (caller.user_id, isinstance(subject, Project), subject.id)
-    if key not in known:
-        known[key] = role_in(caller.user_id, subject)
-    return known[key]
+    if key not in known_roles:
+        known_roles[key] = role_in(caller.user_id, subject)
+    return known_roles[key]
 
 
 def find_project(text: str) -> Project:
@@ -131,8 +131,8 @@ def load_roles(caller: Caller, groups: Sequence[Group]) -> None:
 
 
 def _known_roles() -> dict[tuple[int, bool, int], Role]:
-    known: dict[tuple[int, bool, int], Role] = g.setdefault("roles", {}) if has_request_context() else {}
-    return known
+    known_roles: dict[tuple[int, bool, int], Role] = g.setdefault("roles", {}) if has_request_context() else {}
+    return known_roles
 
 
 def forget_roles() -> None:

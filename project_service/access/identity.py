@@ -164,8 +164,8 @@ def _find_token(text: str, project: str | None) -> Any:
     digest = {"digest": digest_of(text)}
     if project is None:
         return db.session.execute(_select_token, digest).first()
-    by_id, wanted = project_access.parameters(project)
-    token = db.session.execute(_select_token_and_project[by_id], digest | wanted).first()
+    by_id, project_parameters = project_access.parameters(project)
+    token = db.session.execute(_select_token_and_project[by_id], digest | project_parameters).first()
     if token is not None:
         values = token[len(_token_columns) + len(_caller_columns) :]
         g.project_of_caller = (token.user_id, project), access_of(values, token.user_id)
@@ -174,9 +174,9 @@ def _find_token(text: str, project: str | None) -> Any:
 
 def project_of(caller: Caller, id_or_path: str) -> ProjectAccess | None:
     """Return a project with the caller's role in it: as it was read with the token, or else read now."""
-    known: tuple[Any, ProjectAccess | None] = g.get("project_of_caller", (None, None))
-    if known[0] == (caller.user_id, id_or_path):
-        return known[1]
+    remembered: tuple[Any, ProjectAccess | None] = g.get("project_of_caller", (None, None))
+    if remembered[0] == (caller.user_id, id_or_path):
+        return remembered[1]
     return project_access.find_access(caller.user_id, id_or_path)
 
 

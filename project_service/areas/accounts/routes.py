@@ -197,10 +197,10 @@ def show_token(token: str) -> PersonalAccessToken:
 @api.response(204)
 def revoke_token(token: str) -> None:
     """Revoke one personal access token."""
-    found = queries.find_token(numeric(token))
-    if not _may_manage(found):
+    personal_token = queries.find_token(numeric(token))
+    if not _may_manage(personal_token):
         raise BadRequest("400 Bad request")
-    token_service.revoke_token(found)
+    token_service.revoke_token(personal_token)
 
 
 @api.post("/personal_access_tokens/<token>/rotate")
@@ -226,9 +226,9 @@ def _may_manage(token: PersonalAccessToken) -> bool:
 
 def _token_or_unauthorized(text: str) -> PersonalAccessToken:
     try:
-        found = queries.find_token(numeric(text))
+        personal_token = queries.find_token(numeric(text))
     except RecordNotFound as error:
         raise (error if allowed(caller(), Ability.ADMINISTER) else Unauthorized()) from error
-    if not _may_manage(found):
+    if not _may_manage(personal_token):
         raise Unauthorized
-    return found
+    return personal_token

@@ -66,12 +66,12 @@ def delete_protected_ref(ref: ProtectedTag | ProtectedBranch) -> None:
     _record(project, ref, "removed", f"Removed protected {NOUNS[type(ref)]} {ref.name}")
 
 
-def _add(project: Project, ref: ProtectedTag | ProtectedBranch, taken: ServiceError) -> None:
+def _add(project: Project, ref: ProtectedTag | ProtectedBranch, conflict: ServiceError) -> None:
     if problem := problem_of(ref.name):
         raise Unprocessable([problem])
     if queries.protected_ref_named(type(ref), project, ref.name) is not None:
-        raise taken
-    add_unique(ref, taken)
+        raise conflict
+    add_unique(ref, conflict)
 
 
 def _force(branch: ProtectedBranch) -> str:

@@ -91,9 +91,9 @@ def _value(text: str, start: int) -> tuple[str, int]:
 
 def _bare(text: str, start: int) -> tuple[str, int]:
     bare = BARE.match(text, start)
-    found = "" if bare is None else bare[0]
-    end = NOTHING.match(text, start + len(found))
-    value = COMMENT_AFTER_BARE.sub("", found).rstrip(" \t")
+    value = "" if bare is None else bare[0]
+    end = NOTHING.match(text, start + len(value))
+    value = COMMENT_AFTER_BARE.sub("", value).rstrip(" \t")
     if NEEDS_QUOTES.search(value) or end is None:
         raise _problem(text, start, "has a value that needs single quotes around it")
     return value, end.end()

@@ -21,7 +21,10 @@ def write_files(variables: Iterable[EffectiveVariable], directory: Path) -> list
     directory = directory.absolute()
     directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
     directory.chmod(DIRECTORY_MODE)
-    return [_written(one, directory) if one.is_file and one.value is not None else one for one in variables]
+    return [
+        _written(variable, directory) if variable.is_file and variable.value is not None else variable
+        for variable in variables
+    ]
 
 
 def _written(variable: EffectiveVariable, directory: Path) -> EffectiveVariable:

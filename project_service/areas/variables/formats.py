@@ -55,7 +55,7 @@ Quote = Callable[[str, str], str]
 
 def render(variables: Iterable[EffectiveVariable], form: str) -> str:
     """Return the variables in one of ``TEXT_FORMATS``: each line ends with a line feed."""
-    return "".join(f"{line}\n" for one in variables for line in _lines(one, form))
+    return "".join(f"{line}\n" for variable in variables for line in _lines(variable, form))
 
 
 def refusal(variable: EffectiveVariable, form: str) -> str | None:

@@ -50,7 +50,8 @@ def import_variables(
     """
     scope = environment_scope.strip()
     existing = {
-        one.key: one for one in db.session.scalars(queries.variables_of(project).filter_by(environment_scope=scope))
+        variable.key: variable
+        for variable in db.session.scalars(queries.variables_of(project).filter_by(environment_scope=scope))
     }
     done, problems = [], []
     for entry in entries:

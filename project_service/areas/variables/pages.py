@@ -38,12 +38,12 @@ navigation.add(navigation.NavigationEntry("CI/CD variables", OF_INSTANCE, 25, Ab
 
 def fill(owner: VariableOwner) -> dict[str, Any]:
     """Return the template variables of the list and the form; values that are shown are recorded."""
-    found = read_page(queries.variables_of(owner), request.args.get("page"), PER_PAGE)
+    variables = read_page(queries.variables_of(owner), request.args.get("page"), PER_PAGE)
     revealed = request.args.get("reveal") == "1"
     if revealed and request.method == "GET":
-        _record(owner, found.rows)
+        _record(owner, variables.rows)
     return {
-        "variables": found,
+        "variables": variables,
         "variable_form": _new_form(owner, formdata=None),
         "variables_address": f"{_settings(owner)}/variables",
         "variables_api": _api_path(owner),
@@ -180,7 +180,7 @@ def _as_typed(value: str | None) -> str:
 def _record(owner: VariableOwner, variables: list[AnyVariable]) -> None:
     """Record that values were shown; hidden ones never are."""
     with writing():
-        record_reading(owner, [one for one in variables if not one.hidden], "page")
+        record_reading(owner, [variable for variable in variables if not variable.hidden], "page")
 
 
 def _settings(owner: VariableOwner) -> str:

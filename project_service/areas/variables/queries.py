@@ -81,12 +81,12 @@ def find_variable(owner: VariableOwner, key: str, environment_scope: str | None 
     statement = variables_of(owner).filter_by(key=key)
     if environment_scope:
         statement = statement.filter_by(environment_scope=environment_scope)
-    found: list[AnyVariable] = list(db.session.scalars(statement.limit(2)))
-    if not found:
+    candidates: list[AnyVariable] = list(db.session.scalars(statement.limit(2)))
+    if not candidates:
         raise NotFound(model_of(owner).__name__)
-    if len(found) > 1:
+    if len(candidates) > 1:
         raise Conflict(AMBIGUOUS)
-    return found[0]
+    return candidates[0]
 
 
 def has_twin(variable: AnyVariable) -> bool:

@@ -142,20 +142,20 @@ def check(variable: AnyVariable) -> None:
         "environment_scope": _scope_problems(variable.environment_scope),
         "description": _length_problems(variable.description, MAX_DESCRIPTION_LENGTH),
     }
-    found = {name: texts for name, texts in problems.items() if texts}
-    if found:
-        raise Invalid(**found)
+    problem_texts = {name: texts for name, texts in problems.items() if texts}
+    if problem_texts:
+        raise Invalid(**problem_texts)
 
 
 def _key_problems(variable: AnyVariable) -> list[str]:
     if not variable.key:
         return [BLANK, KEY_MESSAGE]
-    found = _length_problems(variable.key, MAX_KEY_LENGTH)
+    problems = _length_problems(variable.key, MAX_KEY_LENGTH)
     if not KEY.fullmatch(variable.key):
-        found.append(KEY_MESSAGE)
-    if not found and queries.has_twin(variable):
-        found.append(_taken_text(variable))
-    return found
+        problems.append(KEY_MESSAGE)
+    if not problems and queries.has_twin(variable):
+        problems.append(_taken_text(variable))
+    return problems
 
 
 def _value_problems(variable: AnyVariable) -> list[str]:

@@ -38,8 +38,8 @@ navigation.add(navigation.NavigationEntry("Users", USERS, 10, Ability.ADMINISTER
 def list_users() -> Any:
     """Show the users, the newest first, filtered by state and text."""
     search, state = request.args.get("search", ""), request.args.get("state", "all")
-    wanted = {"search": search, "order_by": "id", "sort": "desc", state: True}
-    page = read_page(queries.users_matching(caller(), **wanted), request.args.get("page"), 50)
+    filters = {"search": search, "order_by": "id", "sort": "desc", state: True}
+    page = read_page(queries.users_matching(caller(), **filters), request.args.get("page"), 50)
     chosen = state if state in FILTERS else "all"
     return render_template("accounts/admin/list.html", page=page, search=search, state=chosen, filters=FILTERS)
 

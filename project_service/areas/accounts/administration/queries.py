@@ -18,51 +18,51 @@ from project_service.kit.db import searching
 ADMIN_FILTERS = ("created_after", "created_before", "order_by", "sort", "two_factor", "without_projects")
 
 
-def users_matching(caller: Caller, **wanted: Any) -> Select[User]:
+def users_matching(caller: Caller, **filters: Any) -> Select[User]:
     """The users that match a filter; some filters apply to administrators only."""
     if not caller.admin:
-        wanted = {name: value for name, value in wanted.items() if name not in ADMIN_FILTERS}
-    statement = users().where(*_conditions(wanted), *_bot_conditions(wanted))
-    column = getattr(User, wanted.get("order_by") or "id")
-    order = (column.asc(), User.id.asc()) if wanted.get("sort") == "asc" else (column.desc(), User.id.desc())
+        filters = {name: value for name, value in filters.items() if name not in ADMIN_FILTERS}
+    statement = users().where(*_conditions(filters), *_bot_conditions(filters))
+    column = getattr(User, filters.get("order_by") or "id")
+    order = (column.asc(), User.id.asc()) if filters.get("sort") == "asc" else (column.desc(), User.id.desc())
     return statement.order_by(*order)
 
 
-def _conditions(wanted: dict[str, Any]) -> list[ColumnElement[bool]]:
-    found: list[ColumnElement[bool]] = []
-    if wanted.get("username"):
-        found.append(func.lower(User.username) == wanted["username"].lower())
-    if search := (wanted.get("search") or "").strip():
-        found.append(
+def _conditions(filters: dict[str, Any]) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
+    if filters.get("username"):
+        conditions.append(func.lower(User.username) == filters["username"].lower())
+    if search := (filters.get("search") or "").strip():
+        conditions.append(
             or_(searching.contains(search, User.name, User.username), func.lower(User.email) == search.lower())
         )
-    if wanted.get("active"):
-        found.append(User.state == ACTIVE)
-    if wanted.get("blocked"):
-        found.append(User.state == BLOCKED)
-    if wanted.get("external"):
-        found.append(User.external.is_(True))
-    if wanted.get("extern_uid"):
-        found.append(and_(User.extern_uid == wanted["extern_uid"], User.provider == wanted["provider"]))
-    if wanted.get("created_after"):
-        found.append(User.created_at > wanted["created_after"])
-    if wanted.get("created_before"):
-        found.append(User.created_at < wanted["created_before"])
-    if wanted.get("two_factor"):
-        found.append(User.two_factor_enabled.is_(wanted["two_factor"] == "enabled"))
-    if wanted.get("without_projects"):
-        found.append(
+    if filters.get("active"):
+        conditions.append(User.state == ACTIVE)
+    if filters.get("blocked"):
+        conditions.append(User.state == BLOCKED)
+    if filters.get("external"):
+        conditions.append(User.external.is_(True))
+    if filters.get("extern_uid"):
+        conditions.append(and_(User.extern_uid == filters["extern_uid"], User.provider == filters["provider"]))
+    if filters.get("created_after"):
+        conditions.append(User.created_at > filters["created_after"])
+    if filters.get("created_before"):
+        conditions.append(User.created_at < filters["created_before"])
+    if filters.get("two_factor"):
+        conditions.append(User.two_factor_enabled.is_(filters["two_factor"] == "enabled"))
+    if filters.get("without_projects"):
+        conditions.append(
             ~exists().where(Project.creator_id == User.id)
             & ~exists().where(Membership.user_id == User.id, Membership.project_id.is_not(None))
         )
-    return found
+    return conditions
 
 
-def _bot_conditions(wanted: dict[str, Any]) -> Iterator[ColumnElement[bool]]:
+def _bot_conditions(filters: dict[str, Any]) -> Iterator[ColumnElement[bool]]:
     is_bot = exists().where(ResourceBot.user_id == User.id)
-    if wanted.get("humans") or wanted.get("without_project_bots"):
+    if filters.get("humans") or filters.get("without_project_bots"):
         yield ~is_bot
-    if wanted.get("exclude_humans"):
+    if filters.get("exclude_humans"):
         yield is_bot
 
 

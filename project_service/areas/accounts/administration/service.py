@@ -173,8 +173,8 @@ def _check(user: User, password: str, *, new: bool) -> None:
         problems["email"] = [text]
     if user.public_email and (text := _email_problem(user.public_email)):
         problems["public_email"] = [text]
-    if found := path_rules.namespace_path_problems(user.username or "", top_level=True):
-        problems["username"] = found
+    if texts := path_rules.namespace_path_problems(user.username or "", top_level=True):
+        problems["username"] = texts
     if (user.projects_limit or 0) < 0:
         problems["projects_limit"] = ["must be greater than or equal to 0"]
     if len(user.bio or "") > MAX_BIO_LENGTH:

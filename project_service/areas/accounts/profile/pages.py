@@ -95,9 +95,9 @@ def save_password() -> Any:
 @pages.allow(Ability.SIGNED_IN)
 def list_sessions() -> Any:
     """Show the browsers that are signed in."""
-    found = list(db.session.scalars(queries.sessions_of(caller().user_id or 0)))
+    sessions = list(db.session.scalars(queries.sessions_of(caller().user_id or 0)))
     current = digest_of(str(session.get(SESSION_KEY, "")))
-    return render_template("accounts/sessions.html", sessions=found, current=current, form=Form())
+    return render_template("accounts/sessions.html", sessions=sessions, current=current, form=Form())
 
 
 @pages.post(f"{SESSIONS}/<int:session_id>/end")

@@ -23,7 +23,7 @@ def note_sign_in(user: User, address: str | None, agent: str | None) -> None:
     if network is None or address is None:
         return
     mine = SignInNetwork.user_id == user.id
-    former = {network_of(one) for one in (user.current_sign_in_ip, user.last_sign_in_ip)} - {None}
+    former = {network_of(address) for address in (user.current_sign_in_ip, user.last_sign_in_ip)} - {None}
     has_others = bool(former) or db.session.scalar(select(SignInNetwork.id).where(mine).limit(1)) is not None
     row = insert(SignInNetwork).values(user_id=user.id, network=network, last_used_at=clock.now())
     is_new = db.session.scalar(row.on_conflict_do_nothing().returning(SignInNetwork.id)) is not None

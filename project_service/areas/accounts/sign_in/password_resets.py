@@ -43,8 +43,8 @@ def request_reset(email: str, address: str | None) -> dt.timedelta | None:
 @jobs.job("accounts.password_resets.send_reset", queue=jobs.MAIL)
 def send_reset(email: str, address: str | None) -> None:
     """Send the mail, if the address belongs to a user who may sign in."""
-    wanted = users().where(func.lower(User.email) == email.strip().lower(), User.state.in_((ACTIVE, DEACTIVATED)))
-    user = db.session.scalar(wanted)
+    with_address = users().where(func.lower(User.email) == email.strip().lower(), User.state.in_((ACTIVE, DEACTIVATED)))
+    user = db.session.scalar(with_address)
     if user is None or not mail.is_on():
         return
     token = tokens.new_token()

@@ -167,12 +167,12 @@ def verify(user: User, text: str) -> bool:
 
 
 def _use_code(user: User, text: str) -> bool:
-    found = db.session.scalar(select(TwoFactorSecret).where(TwoFactorSecret.user_id == user.id))
-    step = None if found is None else _matching_step(found.secret, _digits(text), after=found.last_step)
-    if found is None or step is None:
+    secret = db.session.scalar(select(TwoFactorSecret).where(TwoFactorSecret.user_id == user.id))
+    step = None if secret is None else _matching_step(secret.secret, _digits(text), after=secret.last_step)
+    if secret is None or step is None:
         return False
     # of two concurrent requests with the same code only one changes the row
-    used = update(TwoFactorSecret).where(TwoFactorSecret.id == found.id, TwoFactorSecret.last_step < step)
+    used = update(TwoFactorSecret).where(TwoFactorSecret.id == secret.id, TwoFactorSecret.last_step < step)
     return db.session.scalar(used.values(last_step=step).returning(TwoFactorSecret.id)) is not None
 
 

@@ -148,9 +148,9 @@ def _overview(user: User, **refused: Form) -> str:
         "codes_form": OwnPasswordForm(formdata=None, prefix="codes-"),
         "disable_form": OwnPasswordForm(formdata=None, prefix="disable-"),
     }
-    left = two_factor.recovery_codes_left(user)
+    codes_left = two_factor.recovery_codes_left(user)
     required = two_factor.is_required()
-    return render_template("accounts/two_factor/overview.html", left=left, required=required, **(forms | refused))
+    return render_template("accounts/two_factor/overview.html", left=codes_left, required=required, **(forms | refused))
 
 
 def _own_session() -> str:

@@ -32,15 +32,17 @@ def mail_expiring_tokens() -> None:
 
 def _mail_expiring_resource_token(token_id: int) -> None:
     with jobs.step():
-        for token, place in resource_tokens.expiring(PersonalAccessToken.id == token_id):
-            path = place.full_path
-            page = f"/groups/{path}" if isinstance(place, Group) else f"/{path}"
+        for token, subject in resource_tokens.expiring(PersonalAccessToken.id == token_id):
+            path = subject.full_path
+            page = f"/groups/{path}" if isinstance(subject, Group) else f"/{path}"
             body = (
                 f"The access token {token.name} of {path} expires on {token.expires_at}. "
                 "What uses it stops working then.\n"
                 f"Rotate it or create another one: {urls.absolute(page)}/-/settings/access_tokens\n"
             )
-            mail.queue(resource_tokens.addresses(place), f"The access token {token.name} of {path} expires soon", body)
+            mail.queue(
+                resource_tokens.addresses(subject), f"The access token {token.name} of {path} expires soon", body
+            )
             token.expiry_mailed_on = clock.today()
 
 

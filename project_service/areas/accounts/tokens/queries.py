@@ -22,17 +22,17 @@ from project_service.kit.db.session import db
 from project_service.kit.http.errors import NotFound, RecordNotFound
 
 
-def tokens_matching(caller: Caller, **wanted: Any) -> Select[PersonalAccessToken]:
+def tokens_matching(caller: Caller, **filters: Any) -> Select[PersonalAccessToken]:
     """The tokens that the caller may list: all for administrators, otherwise their own."""
     statement = select(PersonalAccessToken).join(User).where(User.deleting_since.is_(None))
-    if "user_id" in wanted:
-        owner = wanted["user_id"]
+    if "user_id" in filters:
+        owner = filters["user_id"]
         if caller.admin and db.session.scalar(users().where(User.id == owner)) is None:
             raise NotFound
         statement = statement.where(PersonalAccessToken.user_id == owner)
     elif not caller.admin:
         statement = statement.where(PersonalAccessToken.user_id == caller.user_id)
-    return statement.where(*_token_conditions(wanted)).order_by(*_token_order(wanted.get("sort")))
+    return statement.where(*_token_conditions(filters)).order_by(*_token_order(filters.get("sort")))
 
 
 def tokens_of(user_id: int) -> Select[PersonalAccessToken]:
@@ -44,30 +44,30 @@ def tokens_of(user_id: int) -> Select[PersonalAccessToken]:
     )
 
 
-def tokens_of_resource(place: Project | Group, **wanted: Any) -> Select[PersonalAccessToken]:
+def tokens_of_resource(subject: Project | Group, **filters: Any) -> Select[PersonalAccessToken]:
     """The access tokens of a project or group, with the role of the bot of each."""
-    here = Membership.project_id if isinstance(place, Project) else Membership.namespace_id
-    level = select(Membership.access_level).where(Membership.user_id == PersonalAccessToken.user_id, here == place.id)
+    here = Membership.project_id if isinstance(subject, Project) else Membership.namespace_id
+    level = select(Membership.access_level).where(Membership.user_id == PersonalAccessToken.user_id, here == subject.id)
     statement = select(PersonalAccessToken).join(ResourceBot, ResourceBot.user_id == PersonalAccessToken.user_id)
     statement = statement.join(User, User.id == ResourceBot.user_id)
-    statement = statement.where(resource_bots.column_of(place), User.deleting_since.is_(None))
+    statement = statement.where(resource_bots.column_of(subject), User.deleting_since.is_(None))
     statement = statement.options(with_expression(PersonalAccessToken.access_level, level.scalar_subquery()))
     statement = statement.execution_options(populate_existing=True)
-    return statement.where(*_token_conditions(wanted)).order_by(*_token_order(wanted.get("sort")))
+    return statement.where(*_token_conditions(filters)).order_by(*_token_order(filters.get("sort")))
 
 
-def find_resource_token(place: Project | Group, token_id: int) -> PersonalAccessToken:
+def find_resource_token(subject: Project | Group, token_id: int) -> PersonalAccessToken:
     """One access token of a project or group."""
-    token = db.session.scalar(tokens_of_resource(place).where(PersonalAccessToken.id == token_id))
+    token = db.session.scalar(tokens_of_resource(subject).where(PersonalAccessToken.id == token_id))
     if token is None:
-        kind = "project" if isinstance(place, Project) else "group"
+        kind = "project" if isinstance(subject, Project) else "group"
         raise NotFound(f"Could not find {kind} access token with token_id: {token_id}")
     return token
 
 
-def own_resource_token(place: Project | Group, token_id: int | None) -> PersonalAccessToken | None:
+def own_resource_token(subject: Project | Group, token_id: int | None) -> PersonalAccessToken | None:
     """The token of a request, if it is one of a project or group."""
-    return db.session.scalar(tokens_of_resource(place).where(PersonalAccessToken.id == token_id))
+    return db.session.scalar(tokens_of_resource(subject).where(PersonalAccessToken.id == token_id))
 
 
 def token_by_secret(secret: str) -> PersonalAccessToken | None:
@@ -83,31 +83,31 @@ def find_token(token_id: int) -> PersonalAccessToken:
     return token
 
 
-def _token_conditions(wanted: dict[str, Any]) -> list[ColumnElement[bool]]:
+def _token_conditions(filters: dict[str, Any]) -> list[ColumnElement[bool]]:
     token = PersonalAccessToken
     live = and_(token.revoked.is_(False), or_(token.expires_at.is_(None), token.expires_at > clock.today()))
-    found: list[ColumnElement[bool]] = []
-    if wanted.get("revoked") is not None:
-        found.append(token.revoked.is_(wanted["revoked"]))
-    if wanted.get("state"):
-        found.append(live if wanted["state"] == "active" else ~live)
+    conditions: list[ColumnElement[bool]] = []
+    if filters.get("revoked") is not None:
+        conditions.append(token.revoked.is_(filters["revoked"]))
+    if filters.get("state"):
+        conditions.append(live if filters["state"] == "active" else ~live)
     for name, column in (
         ("created", token.created_at),
         ("last_used", token.last_used_at),
         ("expires", token.expires_at),
     ):
-        if (after := wanted.get(f"{name}_after")) is not None:
-            found.append(_after(column, after))
-        if (before := wanted.get(f"{name}_before")) is not None:
-            found.append(column < before)
-    if search := (wanted.get("search") or "").strip():
-        found.append(searching.contains(search, token.name))
-    return found
+        if (after := filters.get(f"{name}_after")) is not None:
+            conditions.append(_after(column, after))
+        if (before := filters.get(f"{name}_before")) is not None:
+            conditions.append(column < before)
+    if search := (filters.get("search") or "").strip():
+        conditions.append(searching.contains(search, token.name))
+    return conditions
 
 
 def _after(column: Any, moment: dt.datetime | dt.date) -> ColumnElement[bool]:
-    found: ColumnElement[bool] = column > moment
-    return found
+    condition: ColumnElement[bool] = column > moment
+    return condition
 
 
 def _token_order(sort: str | None) -> tuple[Any, ...]:

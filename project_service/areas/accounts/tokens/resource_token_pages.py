@@ -39,17 +39,17 @@ navigation.add(navigation.NavigationEntry("Access tokens", SETTINGS, 30, Ability
 navigation.add(navigation.NavigationEntry("Leaked token", LEAKED, 35, Ability.SIGNED_IN), "account")
 
 
-def fill(place: ProjectOrGroup) -> dict[str, Any]:
+def fill(subject: ProjectOrGroup) -> dict[str, Any]:
     """Return the template variables of the list and the form."""
     state = request.args.get("state", "")
     state = state if state in STATES else "active"
-    statement = queries.tokens_of_resource(place, state=state, sort="created_desc")
+    statement = queries.tokens_of_resource(subject, state=state, sort="created_desc")
     return {
         "tokens": read_page(statement, request.args.get("page"), PER_PAGE),
         "token_state": state,
         "token_states": STATES,
-        "token_form": _form(place, formdata=None, expires_at=clock.today() + DEFAULT_LIFETIME),
-        "tokens_address": _address(place),
+        "token_form": _form(subject, formdata=None, expires_at=clock.today() + DEFAULT_LIFETIME),
+        "tokens_address": _address(subject),
         "role_title": lambda level: Role(level or 0).title,
         "secret": None,
     }
@@ -82,66 +82,66 @@ def register(kind: str, here: str, administers: Ability) -> None:
     @pages.post(here, endpoint=f"create_{kind}_token")
     @pages.signed_in
     @pages.allow(administers)
-    def create_token(place: ProjectOrGroup) -> Any:
+    def create_token(subject: ProjectOrGroup) -> Any:
         """Create an access token and show its secret once."""
-        form = _form(place)
+        form = _form(subject)
         created: list[PersonalAccessToken] = []
         names = ("name", "scopes", "access_level", "expires_at")
         fields = {name: form[name].data for name in names}
-        if form.accepted(lambda: created.append(resource_tokens.create_token(caller(), place, **fields))):
-            return _list(place, status=201, secret=created[0].token)
+        if form.accepted(lambda: created.append(resource_tokens.create_token(caller(), subject, **fields))):
+            return _list(subject, status=201, secret=created[0].token)
         _remove_status(form)
-        return _list(place, status=422, token_form=form)
+        return _list(subject, status=422, token_form=form)
 
     @pages.get(f"{here}/<int:token_id>/rotate", endpoint=f"ask_rotate_{kind}_token")
     @pages.signed_in
     @pages.allow(administers)
-    def ask_rotate_token(place: ProjectOrGroup, token_id: int) -> Any:
+    def ask_rotate_token(subject: ProjectOrGroup, token_id: int) -> Any:
         """Ask when the new secret expires; the same lifetime as before is suggested."""
-        token = queries.find_resource_token(place, token_id)
-        return _rotate(place, token, RotateForm(expires_at=_suggested_expiry(token)))
+        token = queries.find_resource_token(subject, token_id)
+        return _rotate(subject, token, RotateForm(expires_at=_suggested_expiry(token)))
 
     @pages.post(f"{here}/<int:token_id>/rotate", endpoint=f"rotate_{kind}_token")
     @pages.signed_in
     @pages.allow(administers)
-    def rotate_token(place: ProjectOrGroup, token_id: int) -> Any:
+    def rotate_token(subject: ProjectOrGroup, token_id: int) -> Any:
         """Replace an access token by a new one and show its secret once."""
-        token = queries.find_resource_token(place, token_id)
+        token = queries.find_resource_token(subject, token_id)
         form = RotateForm()
         rotated: list[PersonalAccessToken] = []
 
         def rotate() -> None:
             day = form.expires_at.data
-            rotated.append(resource_tokens.rotate_token(caller(), place, token, expires_at=day))
+            rotated.append(resource_tokens.rotate_token(caller(), subject, token, expires_at=day))
 
         if form.accepted(rotate):
-            return _list(place, secret=rotated[0].token)
+            return _list(subject, secret=rotated[0].token)
         _remove_status(form)
-        return _rotate(place, queries.find_resource_token(place, token_id), form), 422
+        return _rotate(subject, queries.find_resource_token(subject, token_id), form), 422
 
     @pages.get(f"{here}/<int:token_id>/revoke", endpoint=f"ask_revoke_{kind}_token")
     @pages.signed_in
     @pages.allow(administers)
-    def ask_revoke_token(place: ProjectOrGroup, token_id: int) -> Any:
+    def ask_revoke_token(subject: ProjectOrGroup, token_id: int) -> Any:
         """Ask before an access token is revoked."""
-        token = queries.find_resource_token(place, token_id)
+        token = queries.find_resource_token(subject, token_id)
         return confirmation(
             title="Revoke access token",
             question=f"Revoke the token “{token.name}”? Programs that use it will be refused, and its bot leaves.",
             button="Revoke",
-            back=_address(place),
-            **_named(place),
+            back=_address(subject),
+            **_named(subject),
         )
 
     @pages.post(f"{here}/<int:token_id>/revoke", endpoint=f"revoke_{kind}_token")
     @pages.signed_in
     @pages.allow(administers)
-    def revoke_token(place: ProjectOrGroup, token_id: int) -> Any:
+    def revoke_token(subject: ProjectOrGroup, token_id: int) -> Any:
         """Revoke an access token."""
-        token = queries.find_resource_token(place, token_id)
-        resource_tokens.revoke_token(place, token)
+        token = queries.find_resource_token(subject, token_id)
+        resource_tokens.revoke_token(subject, token)
         flash(f"The token “{token.name}” is revoked.")
-        return redirect(_address(place))
+        return redirect(_address(subject))
 
 
 register("project", f"/<path:project>{SETTINGS}", Ability.ADMIN_PROJECT_TOKENS)
@@ -186,23 +186,23 @@ def _remove_status(form: Form) -> None:
     form.problems = [text.removeprefix(resource_tokens.BAD_REQUEST) for text in form.problems]
 
 
-def _form(place: ProjectOrGroup, **options: Any) -> ResourceTokenForm:
+def _form(subject: ProjectOrGroup, **options: Any) -> ResourceTokenForm:
     form = ResourceTokenForm(**({"access_level": int(Role.DEVELOPER)} | options))
-    form.set_roles(role_of(caller(), place))
+    form.set_roles(role_of(caller(), subject))
     return form
 
 
-def _list(place: ProjectOrGroup, *, status: int = 200, **filled: Any) -> Any:
+def _list(subject: ProjectOrGroup, *, status: int = 200, **filled: Any) -> Any:
     """Render the page; ``filled`` has a new secret, or a form to show again that was refused."""
-    if isinstance(place, Project):
-        return sections.show(place, PAGE, status=status, **filled)
-    return render_template("accounts/group_tokens.html", group=place, **(fill(place) | filled)), status
+    if isinstance(subject, Project):
+        return sections.show(subject, PAGE, status=status, **filled)
+    return render_template("accounts/group_tokens.html", group=subject, **(fill(subject) | filled)), status
 
 
-def _rotate(place: ProjectOrGroup, token: PersonalAccessToken, form: RotateForm) -> str:
-    base = "project.html" if isinstance(place, Project) else "group.html"
-    values = {"token": token, "form": form, "base": base, "back": _address(place), "place_name": place.name}
-    return render_template("accounts/rotate_token.html", **values, **_named(place))
+def _rotate(subject: ProjectOrGroup, token: PersonalAccessToken, form: RotateForm) -> str:
+    base = "project.html" if isinstance(subject, Project) else "group.html"
+    values = {"token": token, "form": form, "base": base, "back": _address(subject), "place_name": subject.name}
+    return render_template("accounts/rotate_token.html", **values, **_named(subject))
 
 
 def _suggested_expiry(token: PersonalAccessToken) -> dt.date:
@@ -212,9 +212,9 @@ def _suggested_expiry(token: PersonalAccessToken) -> dt.date:
     return clock.today() + min(max(lifetime, dt.timedelta(days=1)), MAX_TOKEN_LIFETIME)
 
 
-def _address(place: ProjectOrGroup) -> str:
-    return f"{'' if isinstance(place, Project) else '/groups'}/{place.full_path}{SETTINGS}"
+def _address(subject: ProjectOrGroup) -> str:
+    return f"{'' if isinstance(subject, Project) else '/groups'}/{subject.full_path}{SETTINGS}"
 
 
-def _named(place: ProjectOrGroup) -> dict[str, Any]:
-    return {"project" if isinstance(place, Project) else "group": place}
+def _named(subject: ProjectOrGroup) -> dict[str, Any]:
+    return {"project" if isinstance(subject, Project) else "group": subject}

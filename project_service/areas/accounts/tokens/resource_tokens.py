@@ -28,12 +28,12 @@ MAIL_BEFORE = dt.timedelta(days=7)
 BAD_REQUEST = "400 Bad request - "
 
 
-def create_token(requester: Caller, place: ProjectOrGroup, **fields: Any) -> PersonalAccessToken:
+def create_token(requester: Caller, subject: ProjectOrGroup, **fields: Any) -> PersonalAccessToken:
     """Create a token with a bot of its own; the secret is only in the attribute ``token`` of the returned object.
 
     Args:
         requester: Who creates it: a person with at least the role that the bot gets.
-        place: The project or group.
+        subject: The project or group.
         fields: ``name``, ``scopes``, ``access_level``, ``expires_at`` (a year ahead by default) and ``description``.
 
     Raises:
@@ -44,41 +44,41 @@ def create_token(requester: Caller, place: ProjectOrGroup, **fields: Any) -> Per
     if is_bot(requester.user_id):
         raise Forbidden
     level = Role(fields.pop("access_level", None) or Role.MAINTAINER)
-    _refuse_role_above(requester, place, level)
+    _refuse_role_above(requester, subject, level)
     name = fields.get("name") or ""
     if not set(fields.get("scopes") or ()) <= set(RESOURCE_SCOPES):
         raise BadRequest(f"{BAD_REQUEST}Scopes can only contain available scopes")
     if len(name) > MAX_NAME_LENGTH:
         raise BadRequest(f"{BAD_REQUEST}Name is too long (maximum is {MAX_NAME_LENGTH} characters)")
     checked_expiry(fields.get("expires_at"))
-    bot = create_bot(place, name, level, requester.user_id)
+    bot = create_bot(subject, name, level, requester.user_id)
     try:
         token = service.create_token(bot, **fields)
     except Unprocessable as error:
         raise BadRequest(f"{BAD_REQUEST}{error.message}") from error
     token.access_level = level
     forget_roles()
-    _record("created", place, token, f" with the role {level.title}")
+    _record("created", subject, token, f" with the role {level.title}")
     return token
 
 
 def rotate_token(
-    requester: Caller, place: ProjectOrGroup, token: PersonalAccessToken, *, expires_at: dt.date | None = None
+    requester: Caller, subject: ProjectOrGroup, token: PersonalAccessToken, *, expires_at: dt.date | None = None
 ) -> PersonalAccessToken:
     """Replace a token by a new one of the same bot; the secret of a role above one's own is not given out."""
     level = token.access_level
     if requester.token_id != token.id:
-        _refuse_role_above(requester, place, Role(level or 0))
+        _refuse_role_above(requester, subject, Role(level or 0))
     rotated = service.rotate_token(token, expires_at=expires_at)
     rotated.access_level = level
-    _record("rotated", place, rotated)
+    _record("rotated", subject, rotated)
     return rotated
 
 
-def revoke_token(place: ProjectOrGroup, token: PersonalAccessToken) -> None:
+def revoke_token(subject: ProjectOrGroup, token: PersonalAccessToken) -> None:
     """Revoke a token; its bot goes with its last one."""
     if not token.revoked:
-        _record("revoked", place, token)
+        _record("revoked", subject, token)
     service.revoke_token(token)
 
 
@@ -91,13 +91,13 @@ def revoke_leaked(secret: str, requester: Caller) -> PersonalAccessToken | None:
     if token is None or not token.active:
         return None
     bot = db.session.scalar(select(ResourceBot).where(ResourceBot.user_id == token.user_id))
-    place = None if bot is None else _place_of(bot)
-    if not _may_revoke(requester, token, place):
+    subject = None if bot is None else _subject_of(bot)
+    if not _may_revoke(requester, token, subject):
         return None
-    if place is None:
+    if subject is None:
         service.revoke_token(token)
     else:
-        revoke_token(place, token)
+        revoke_token(subject, token)
     return token
 
 
@@ -105,22 +105,22 @@ def expiring(*conditions: ColumnElement[bool]) -> list[tuple[PersonalAccessToken
     """Return the active tokens that expire within ``MAIL_BEFORE``, whose managers were not mailed yet."""
     token = PersonalAccessToken
     soon = token.expires_at.between(clock.today() + dt.timedelta(days=1), clock.today() + MAIL_BEFORE)
-    found = db.session.execute(
+    rows = db.session.execute(
         select(token, ResourceBot)
         .join(ResourceBot, ResourceBot.user_id == token.user_id)
         .where(soon, token.revoked.is_(False), token.expiry_mailed_on.is_(None), *conditions)
         .order_by(token.id)
     )
-    places = [(row, _place_of(bot)) for row, bot in found]
-    return [(row, place) for row, place in places if place is not None and place.deleting_since is None]
+    subjects = [(row, _subject_of(bot)) for row, bot in rows]
+    return [(row, subject) for row, subject in subjects if subject is not None and subject.deleting_since is None]
 
 
-def addresses(place: ProjectOrGroup) -> list[str]:
+def addresses(subject: ProjectOrGroup) -> list[str]:
     """Return the e-mail addresses of those who may manage the tokens of a project or group."""
-    if isinstance(place, Project):
-        namespace_id, least, direct = place.namespace_id, Role.MAINTAINER, Membership.project_id == place.id
+    if isinstance(subject, Project):
+        namespace_id, least, direct = subject.namespace_id, Role.MAINTAINER, Membership.project_id == subject.id
     else:
-        namespace_id, least, direct = place.id, Role.OWNER, Membership.namespace_id == place.id
+        namespace_id, least, direct = subject.id, Role.OWNER, Membership.namespace_id == subject.id
     above = select(NamespaceAncestor.ancestor_id).where(NamespaceAncestor.namespace_id == namespace_id)
     here = or_(direct, Membership.namespace_id.in_(above))
     members = select(Membership.user_id).where(here, Membership.access_level >= least, alive())
@@ -134,29 +134,29 @@ def addresses(place: ProjectOrGroup) -> list[str]:
     return list(db.session.scalars(people))
 
 
-def _may_revoke(requester: Caller, token: PersonalAccessToken, place: ProjectOrGroup | None) -> bool:
+def _may_revoke(requester: Caller, token: PersonalAccessToken, subject: ProjectOrGroup | None) -> bool:
     if requester.admin or token.user_id == requester.user_id:
         return True
-    if place is None:
+    if subject is None:
         return False
-    ability = Ability.ADMIN_PROJECT_TOKENS if isinstance(place, Project) else Ability.ADMIN_GROUP_TOKENS
-    return allowed(requester, ability, place)
+    ability = Ability.ADMIN_PROJECT_TOKENS if isinstance(subject, Project) else Ability.ADMIN_GROUP_TOKENS
+    return allowed(requester, ability, subject)
 
 
-def _record(action: str, place: ProjectOrGroup, token: PersonalAccessToken, detail: str = "") -> None:
+def _record(action: str, subject: ProjectOrGroup, token: PersonalAccessToken, detail: str = "") -> None:
     """Record what was done with a token as an event of its project or group."""
-    kind = "project" if isinstance(place, Project) else "group"
+    kind = "project" if isinstance(subject, Project) else "group"
     target = AuditTarget("PersonalAccessToken", token.id, token.name)
     text = f"{action.capitalize()} {kind} access token {token.name}{detail}"
-    audit.record(f"{kind}_access_token_{action}", place, text, target=target)
+    audit.record(f"{kind}_access_token_{action}", subject, text, target=target)
 
 
-def _place_of(bot: ResourceBot) -> ProjectOrGroup | None:
+def _subject_of(bot: ResourceBot) -> ProjectOrGroup | None:
     if bot.project_id is not None:
         return db.session.get(Project, bot.project_id)
     return None if bot.namespace_id is None else db.session.get(Group, bot.namespace_id)
 
 
-def _refuse_role_above(requester: Caller, place: ProjectOrGroup, level: Role) -> None:
-    if level > role_of(requester, place):
+def _refuse_role_above(requester: Caller, subject: ProjectOrGroup, level: Role) -> None:
+    if level > role_of(requester, subject):
         raise BadRequest(f"{BAD_REQUEST}Could not provision {level.title.lower()} access to project access token")

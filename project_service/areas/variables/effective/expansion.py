@@ -22,15 +22,15 @@ def expand(variables: Sequence[EffectiveVariable]) -> list[EffectiveVariable]:
     What refers to itself is left as text, and its ``note`` says so. What refers to a value that is hidden or in a file
     has no value, and a ``note``.
     """
-    known = {one.key: one for one in variables}
-    graph = {one.key: [key for key in _references(one) if key in known] for one in variables}
+    variables_by_key = {variable.key: variable for variable in variables}
+    graph = {variable.key: [key for key in _references(variable) if key in variables_by_key] for variable in variables}
     order, cycles = _sorted(graph)
     for key in order:  # what is referred to comes first
         if key in cycles:
-            known[key] = replace(known[key], note=_cycle_note(key, cycles[key]))
-        elif graph[key] or _has_escapes(known[key]):
-            known[key] = _expanded(known[key], known)
-    return [known[one.key] for one in variables]
+            variables_by_key[key] = replace(variables_by_key[key], note=_cycle_note(key, cycles[key]))
+        elif graph[key] or _has_escapes(variables_by_key[key]):
+            variables_by_key[key] = _expanded(variables_by_key[key], variables_by_key)
+    return [variables_by_key[variable.key] for variable in variables]
 
 
 def _references(variable: EffectiveVariable) -> list[str]:
@@ -47,12 +47,12 @@ def _has_escapes(variable: EffectiveVariable) -> bool:
     return _is_expanded(variable) and "$$" in (variable.value or "")
 
 
-def _expanded(variable: EffectiveVariable, known: Mapping[str, EffectiveVariable]) -> EffectiveVariable:
+def _expanded(variable: EffectiveVariable, variables_by_key: Mapping[str, EffectiveVariable]) -> EffectiveVariable:
     length, parts, end = 0, [], 0
     text = variable.value or ""
     for match in REFERENCE.finditer(text):
         key = match[1] or match[2]
-        referred = known.get(key) if key else None
+        referred = variables_by_key.get(key) if key else None
         if referred is not None and (referred.value is None or referred.is_file):
             why = "is a file" if referred.is_file else "is hidden" if referred.hidden else "has no value here"
             return replace(variable, value=None, note=f"refers to {key}, which {why}")
@@ -93,21 +93,21 @@ def _sorted(graph: Graph) -> tuple[list[str], dict[str, list[str]]]:
 
 def _components(graph: Graph, starts: Iterable[str]) -> list[list[str]]:
     """Return what is reached from each start and from no earlier one, in postorder; without recursion."""
-    seen: set[str] = set()
-    found = []
+    visited: set[str] = set()
+    components = []
     for start in starts:
-        if start in seen:
+        if start in visited:
             continue
-        seen.add(start)
+        visited.add(start)
         component, stack = [], [(start, iter(graph[start]))]
         while stack:
             key, rest = stack[-1]
-            following = next((other for other in rest if other not in seen), None)
+            following = next((other for other in rest if other not in visited), None)
             if following is None:
                 component.append(key)
                 stack.pop()
             else:
-                seen.add(following)
+                visited.add(following)
                 stack.append((following, iter(graph[following])))
-        found.append(component)
-    return found
+        components.append(component)
+    return components

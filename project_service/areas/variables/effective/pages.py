@@ -42,17 +42,19 @@ FILE_NAMES |= {"systemd": "systemd.env"}
 
 def fill_inherited(project: Project) -> dict[str, Any]:
     """Return the template variables of the section: variables of groups and, for administrators, of the instance."""
-    found = read_page(queries.inherited_by(project), request.args.get("inherited_page"), PER_PAGE)
-    is_last = found.following is None
+    inherited = read_page(queries.inherited_by(project), request.args.get("inherited_page"), PER_PAGE)
+    is_last = inherited.following is None
     of_instance = list(db.session.scalars(queries.variables_of(None))) if is_last and _is_administrator() else []
-    keys = {one.key for one in [*found.rows, *of_instance]}
+    keys = {variable.key for variable in [*inherited.rows, *of_instance]}
     own = {(key, scope) for key, scope in db.session.execute(queries.keys_and_scopes(project, keys))}
     return {
-        "inherited": found,
+        "inherited": inherited,
         "inherited_from_instance": of_instance,
         "inherited_from": {group.id: group for group in precedence.groups_above(project)},
         "inherited_links": _links(project),
-        "is_overridden": lambda one: bool(own & {(one.key, ANY_SCOPE), (one.key, one.environment_scope)}),
+        "is_overridden": lambda variable: bool(
+            own & {(variable.key, ANY_SCOPE), (variable.key, variable.environment_scope)}
+        ),
     }
 
 
@@ -74,15 +76,18 @@ sections.add(
 @pages.allow(Ability.ADMIN_VARIABLES)
 def show_job_variables(project: Project) -> Any:
     """Show what a job of an environment gets, where it comes from and what it hides."""
-    found, query = _asked(project)
-    page = read_page(ListedRows(found), request.args.get("page"), PER_PAGE)
+    variables, query = _asked(project)
+    page = read_page(ListedRows(variables), request.args.get("page"), PER_PAGE)
     revealed = request.args.get("reveal") == "1"
     links = _links(project)
     if revealed:
         # overridden values reach no job: they are shown to users who manage the variables of that owner
         hidden = [other for row in page.rows for other in row.overridden if other.source_path in links]
         _record(project, [*page.rows, *hidden])
-    names = [one.name for one in db.session.scalars(environments_of(project).limit(MAX_SUGGESTED_ENVIRONMENTS))]
+    names = [
+        environment.name
+        for environment in db.session.scalars(environments_of(project).limit(MAX_SUGGESTED_ENVIRONMENTS))
+    ]
     return render_template(
         "variables/job.html",
         project=project,
@@ -106,12 +111,12 @@ def download_job_variables(project: Project) -> Response:
     form = request.args.get("format", "")
     if form not in FILE_NAMES:
         raise NotFound("Format")
-    found, _ = _asked(project)
-    _record(project, found)
+    variables, _ = _asked(project)
+    _record(project, variables)
     if form == JSON:
-        content: str | bytes = exact_json.dumps(EffectiveVariableSchema.dump_value(found))
+        content: str | bytes = exact_json.dumps(EffectiveVariableSchema.dump_value(variables))
     else:
-        content = render(found, form)
+        content = render(variables, form)
     headers = {"Content-Disposition": f'attachment; filename="{FILE_NAMES[form]}"', "Cache-Control": "no-store"}
     kind = "application/json" if form == JSON else "text/plain; charset=utf-8"
     return Response(content, headers=headers, content_type=kind)
@@ -124,8 +129,8 @@ def _asked(project: Project) -> tuple[list[EffectiveVariable], dict[str, Any]]:
         "protected": request.args.get("protected") == "true",
         "expand": request.args.get("expand") == "true",
     }
-    found = precedence.effective_variables(project, query["environment"], protected=query["protected"])
-    return expand(found) if query["expand"] else found, query
+    variables = precedence.effective_variables(project, query["environment"], protected=query["protected"])
+    return expand(variables) if query["expand"] else variables, query
 
 
 def _record(project: Project, variables: list[EffectiveVariable]) -> None:
@@ -137,15 +142,15 @@ def _record(project: Project, variables: list[EffectiveVariable]) -> None:
 
 def _links(project: Project) -> dict[str | None, str]:
     """Return the pages on which the caller may change the variables of a full path; ``None`` is the instance."""
-    groups = [one for one in precedence.groups_above(project) if isinstance(one, Group)]
+    groups = [group for group in precedence.groups_above(project) if isinstance(group, Group)]
     load_roles(caller(), groups)
-    found: dict[str | None, str] = {project.full_path: f"/{project.full_path}/-/settings/ci_cd"}
+    links: dict[str | None, str] = {project.full_path: f"/{project.full_path}/-/settings/ci_cd"}
     for group in groups:
         if allowed(caller(), Ability.ADMIN_GROUP, group):
-            found[group.full_path] = f"/groups/{group.full_path}/-/settings/ci_cd"
+            links[group.full_path] = f"/groups/{group.full_path}/-/settings/ci_cd"
     if _is_administrator():
-        found[None] = "/admin/ci_cd"
-    return found
+        links[None] = "/admin/ci_cd"
+    return links
 
 
 def _is_administrator() -> bool:

@@ -72,8 +72,8 @@ def effective_variables(
         by_key.setdefault(variable.key, []).append((precedence, variable))
     merged = []
     for key in sorted(by_key):
-        found = sorted(by_key[key], key=lambda one: one[0], reverse=True)
-        winner, *others = (variable for _, variable in found)
+        candidates = sorted(by_key[key], key=lambda one: one[0], reverse=True)
+        winner, *others = (variable for _, variable in candidates)
         merged.append(replace(winner, overridden=tuple(others)))
     return merged
 
@@ -81,8 +81,8 @@ def effective_variables(
 def groups_above(project: Project) -> list[Namespace]:
     """Return the groups of a project, the nearest first."""
     above = select(Namespace).join(NamespaceAncestor, NamespaceAncestor.ancestor_id == Namespace.id)
-    found = db.session.scalars(above.where(NamespaceAncestor.namespace_id == project.namespace_id))
-    return sorted(found, key=lambda group: group.full_path.count("/"), reverse=True)
+    groups = db.session.scalars(above.where(NamespaceAncestor.namespace_id == project.namespace_id))
+    return sorted(groups, key=lambda group: group.full_path.count("/"), reverse=True)
 
 
 def covers(scope: str, environment: str) -> bool:
@@ -95,7 +95,9 @@ def record_reading(owner: VariableOwner, variables: Iterable[Any], how: str) -> 
 
     ``how`` ends the name of the event: ``api``, ``page`` or ``export``.
     """
-    secret = sorted({one.key for one in variables if (one.masked or one.hidden) and one.value is not None})
+    secret = sorted(
+        {variable.key for variable in variables if (variable.masked or variable.hidden) and variable.value is not None}
+    )
     if secret:
         named = ", ".join(secret[:MAX_AUDITED_KEYS])
         text = f"Read the values of masked or hidden variables: {named}"
@@ -124,7 +126,7 @@ def _read(environment: str, statement: Any, *, protected: bool) -> list[Any]:
         statement = statement.where(or_(scope == environment, scope.contains("*", autoescape=True)))
     if not protected:
         statement = statement.where(model.protected.is_(False))
-    return [one for one in db.session.scalars(statement) if covers(one.environment_scope, environment)]
+    return [variable for variable in db.session.scalars(statement) if covers(variable.environment_scope, environment)]
 
 
 def _rank(variable: AnyVariable, environment: str) -> tuple[int, int, int]:

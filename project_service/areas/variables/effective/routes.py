@@ -30,15 +30,15 @@ def show_effective_variables(project: Project, fields: dict[str, Any]) -> WithSc
     if "environment" not in fields:
         scope = (fields.get("filter") or {}).get("environment_scope")
         return WithSchema(schemas.VariableSchema, queries.find_variable(project, KEY, scope))
-    found = effective_variables(project, fields["environment"] or "", protected=fields["protected"])
+    variables = effective_variables(project, fields["environment"] or "", protected=fields["protected"])
     if fields["expand"]:
-        found = expand(found)
-    if wanted := fields.get("key"):
-        found = [one for one in found if one.key in wanted]
+        variables = expand(variables)
+    if keys := fields.get("key"):
+        variables = [variable for variable in variables if variable.key in keys]
     if request.method == "GET":
         with writing():
-            record_reading(project, found, "api")
+            record_reading(project, variables, "api")
     form = fields.get("format") or ("dotenv" if request.accept_mimetypes.best == "text/plain" else JSON)
     if form == JSON:
-        return json_response(schemas.EffectiveVariableSchema.dump_value(found), headers=HEADERS)
-    return Response(render(found, form), headers=HEADERS, content_type="text/plain; charset=utf-8")
+        return json_response(schemas.EffectiveVariableSchema.dump_value(variables), headers=HEADERS)
+    return Response(render(variables, form), headers=HEADERS, content_type="text/plain; charset=utf-8")

@@ -76,7 +76,7 @@ sections.add(
 )
 
 
-@pages.post(TAGS)
+@pages.post(TAGS, reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.ADMIN_PROTECTED_TAGS)
 def create_protected_tag(project: Project) -> Any:
@@ -91,7 +91,7 @@ def create_protected_tag(project: Project) -> Any:
     return sections.show(project, "repository", status=422, protected_tag_form=form)
 
 
-@pages.post(BRANCHES)
+@pages.post(BRANCHES, reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.ADMIN_PROTECTED_BRANCHES)
 def create_protected_branch(project: Project) -> Any:

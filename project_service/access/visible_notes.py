@@ -13,7 +13,7 @@ from project_service.access.identity import Caller
 from project_service.domain.access_levels import Role
 from project_service.domain.projects import Project
 from project_service.domain.tracker.notes import Note, Noteable, find_note, notes_on
-from project_service.kit.db.session import NO_LAZY_LOADING, db
+from project_service.kit.db.session import NO_LAZY_LOADING, db, one
 from project_service.kit.http.errors import RecordNotFound
 from project_service.kit.http.fields import whole_number
 from project_service.kit.http.pagination import ShownPage, read_page
@@ -48,9 +48,7 @@ def read_notes(listed: Select[Note], asked: Mapping[str, str]) -> ShownPage:
 
 
 def _page_of_note(listed: Select[Note], note_id: int) -> int:
-    note = db.session.scalar(listed.where(Note.id == note_id))
-    if note is None:
-        raise RecordNotFound
+    note = one(listed.where(Note.id == note_id), RecordNotFound())
     before = or_(Note.created_at < note.created_at, and_(Note.created_at == note.created_at, Note.id < note.id))
     earlier = listed.where(before).order_by(None).with_only_columns(Note.id).subquery()
     return (db.session.scalar(select(func.count()).select_from(earlier)) or 0) // NOTES_PER_PAGE + 1

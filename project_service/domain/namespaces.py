@@ -15,7 +15,7 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 from project_service.domain.access_levels import Visibility
 from project_service.domain.users import User
 from project_service.kit.db.base import Base, Key, Model, Timestamps, unique_unless_deleting
-from project_service.kit.db.session import db
+from project_service.kit.db.session import db, one
 from project_service.kit.http.errors import NotFound
 from project_service.kit.http.fields import whole_number
 
@@ -144,10 +144,7 @@ def find_group(id_or_path: str | int) -> Group:
 
 def namespace_of(user: User) -> Namespace:
     """The personal namespace of a user; bots have none, which is ``NotFound``."""
-    namespace = db.session.scalar(select(UserNamespace).where(UserNamespace.owner_id == user.id))
-    if namespace is None:
-        raise NotFound("Namespace")
-    return namespace
+    return one(select(UserNamespace).where(UserNamespace.owner_id == user.id), NotFound("Namespace"))
 
 
 def descendants_of(namespace: Namespace) -> Select[int]:

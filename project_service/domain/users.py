@@ -9,7 +9,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from project_service.kit.db.base import Model, Timestamps, unique_unless_deleting
 from project_service.kit.db.locking import lock_row
-from project_service.kit.db.session import db
+from project_service.kit.db.session import db, one
 from project_service.kit.http.errors import NotFound
 from project_service.kit.http.fields import whole_number
 
@@ -79,10 +79,7 @@ def users() -> Select[User]:
 
 def find_user(user_id: int) -> User:
     """One user by id."""
-    user = db.session.scalar(users().where(User.id == user_id))
-    if user is None:
-        raise NotFound("User")
-    return user
+    return one(users().where(User.id == user_id), NotFound("User"))
 
 
 def find_user_by(id_or_username: str) -> User:

@@ -28,7 +28,7 @@ from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.notes import Note, Subject, add_finder
 from project_service.domain.users import ACTIVE, User, ids_by_username
 from project_service.kit.db import searching
-from project_service.kit.db.session import NO_LAZY_LOADING, db
+from project_service.kit.db.session import NO_LAZY_LOADING, db, one
 from project_service.kit.http.errors import RecordNotFound
 from project_service.kit.http.pagination import MAX_COUNTED_ROWS
 
@@ -127,10 +127,7 @@ def has_alerts(project: Project) -> bool:
 
 def find_alert(project: Project, iid: int) -> Alert:
     """One alert by its ``iid``."""
-    alert = db.session.scalar(select(Alert).where(Alert.project_id == project.id, Alert.iid == iid))
-    if alert is None:
-        raise RecordNotFound
-    return alert
+    return one(select(Alert).where(Alert.project_id == project.id, Alert.iid == iid), RecordNotFound())
 
 
 def alerts_numbered(project: Project, iids: Sequence[int]) -> Select[Alert]:
@@ -178,10 +175,7 @@ def integrations_of(project: Project) -> Select[AlertIntegration]:
 
 def find_integration(project: Project, integration_id: int) -> AlertIntegration:
     """One integration of a project by its id."""
-    integration = db.session.scalar(integrations_of(project).where(AlertIntegration.id == integration_id))
-    if integration is None:
-        raise RecordNotFound
-    return integration
+    return one(integrations_of(project).where(AlertIntegration.id == integration_id), RecordNotFound())
 
 
 def has_short_address(project: Project) -> bool:
@@ -233,10 +227,7 @@ def todos_of(seen: ColumnElement[bool], user_id: int, *, done: bool) -> Select[A
 
 def find_todo(user_id: int, todo_id: int) -> AlertTodo:
     """One to-do item of a user by its id."""
-    todo = db.session.scalar(select(AlertTodo).where(AlertTodo.id == todo_id, AlertTodo.user_id == user_id))
-    if todo is None:
-        raise RecordNotFound
-    return todo
+    return one(select(AlertTodo).where(AlertTodo.id == todo_id, AlertTodo.user_id == user_id), RecordNotFound())
 
 
 def former_addresses(project: Project, integrations: Sequence[AlertIntegration]) -> dict[str, list[FormerAddress]]:

@@ -12,7 +12,7 @@ from project_service.domain.namespaces import Namespace, NamespaceAncestor
 from project_service.domain.projects import Project
 from project_service.domain.users import User
 from project_service.kit.db import searching
-from project_service.kit.db.session import NO_LAZY_LOADING, db
+from project_service.kit.db.session import NO_LAZY_LOADING, one
 from project_service.kit.http.errors import RecordNotFound
 
 ProjectOrGroup = Project | Namespace
@@ -43,18 +43,12 @@ def all_members_of(subject: ProjectOrGroup, **filters: Any) -> Select[Membership
 
 def find_member(subject: ProjectOrGroup, user_id: int) -> Membership:
     """The direct membership of a user."""
-    membership = db.session.scalar(members_of(subject).where(Membership.user_id == user_id))
-    if membership is None:
-        raise RecordNotFound
-    return membership
+    return one(members_of(subject).where(Membership.user_id == user_id), RecordNotFound())
 
 
 def find_any_member(subject: ProjectOrGroup, user_id: int) -> Membership:
     """The membership with the highest role of a user, direct or not."""
-    membership = db.session.scalar(all_members_of(subject).where(Membership.user_id == user_id))
-    if membership is None:
-        raise RecordNotFound
-    return membership
+    return one(all_members_of(subject).where(Membership.user_id == user_id), RecordNotFound())
 
 
 def _memberships() -> Select[Membership]:

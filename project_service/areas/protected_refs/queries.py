@@ -11,7 +11,7 @@ from project_service.domain.projects import Project
 from project_service.domain.repositories.protected_refs import ProtectedBranch, ProtectedTag
 from project_service.kit.db import searching
 from project_service.kit.db.base import table_of
-from project_service.kit.db.session import db
+from project_service.kit.db.session import db, one
 from project_service.kit.http.errors import RecordNotFound
 from project_service.kit.http.pagination import ColumnList, SelectedColumns
 
@@ -57,7 +57,4 @@ def find_protected_ref(model: type[Ref], project: Project, name: str) -> Ref:
 
 def find_protected_ref_by_id(model: type[Ref], project: Project, ref_id: int) -> Ref:
     """A protected tag or branch of a project by its number, as the pages address it."""
-    ref = db.session.scalar(select(model).where(model.project_id == project.id, model.id == ref_id))
-    if ref is None:
-        raise RecordNotFound
-    return ref
+    return one(select(model).where(model.project_id == project.id, model.id == ref_id), RecordNotFound())

@@ -19,7 +19,7 @@ from project_service.domain.namespaces import Namespace, NamespaceAncestor
 from project_service.domain.project_access import ProjectAccess
 from project_service.domain.projects import Project
 from project_service.kit.db.base import table_of
-from project_service.kit.db.session import db
+from project_service.kit.db.session import db, one
 from project_service.kit.http.errors import Conflict, NotFound
 from project_service.kit.http.pagination import ColumnList, SelectedColumns
 
@@ -104,7 +104,5 @@ def has_twin(variable: AnyVariable) -> bool:
 def find_variable_by_id(owner: VariableOwner, variable_id: int) -> AnyVariable:
     """One variable of an owner by its number, as the pages address it."""
     model = model_of(owner)
-    variable: AnyVariable | None = db.session.scalar(variables_of(owner).where(model.id == variable_id))
-    if variable is None:
-        raise NotFound(model.__name__)
+    variable: AnyVariable = one(variables_of(owner).where(model.id == variable_id), NotFound(model.__name__))
     return variable

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.domain.projects import Project
 from project_service.kit.db.base import Model, Timestamps
-from project_service.kit.db.session import NO_LAZY_LOADING, db
+from project_service.kit.db.session import NO_LAZY_LOADING, one
 from project_service.kit.http.errors import NotFound
 
 AVAILABLE = "available"
@@ -40,7 +40,4 @@ def environments_of(project: Project) -> Select[Environment]:
 
 def find_environment(project: Project, environment_id: int) -> Environment:
     """One environment of a project by its id."""
-    environment = db.session.scalar(environments_of(project).where(Environment.id == environment_id))
-    if environment is None:
-        raise NotFound("Environment")
-    return environment
+    return one(environments_of(project).where(Environment.id == environment_id), NotFound("Environment"))

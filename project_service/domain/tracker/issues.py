@@ -14,7 +14,7 @@ from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.users import User
 from project_service.kit.db.base import Base, Key, Model, Timestamps, index_where_present
 from project_service.kit.db.large_texts import LargeText
-from project_service.kit.db.session import db
+from project_service.kit.db.session import one
 from project_service.kit.http.errors import RecordNotFound
 
 OPENED = "opened"
@@ -117,7 +117,4 @@ def issues_of(project: Project) -> Select[Issue]:
 
 def find_issue(project: Project, iid: int) -> Issue:
     """One issue by its number in the project; whether the caller may see it is not judged here."""
-    issue = db.session.scalar(issues_of(project).where(Issue.iid == iid))
-    if issue is None:
-        raise RecordNotFound
-    return issue
+    return one(issues_of(project).where(Issue.iid == iid), RecordNotFound())

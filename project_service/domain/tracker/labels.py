@@ -11,7 +11,7 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 from project_service.domain.projects import Project
 from project_service.kit.db.base import Model, Timestamps
 from project_service.kit.db.large_texts import LargeText
-from project_service.kit.db.session import db
+from project_service.kit.db.session import db, one
 from project_service.kit.http.errors import NotFound
 from project_service.kit.http.fields import whole_number
 
@@ -52,10 +52,7 @@ def find_label(project: Project, id_or_title: str) -> Label:
         by_id = db.session.scalar(statement.where(Label.id == number))
         if by_id is not None:
             return by_id
-    by_title = db.session.scalar(statement.where(Label.title == id_or_title))
-    if by_title is None:
-        raise NotFound("Label")
-    return by_title
+    return one(statement.where(Label.title == id_or_title), NotFound("Label"))
 
 
 def text_color(color: str) -> str:

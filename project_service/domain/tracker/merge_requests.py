@@ -14,7 +14,7 @@ from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.users import User
 from project_service.kit.db.base import Base, Key, Model, Timestamps
 from project_service.kit.db.large_texts import LargeText
-from project_service.kit.db.session import db
+from project_service.kit.db.session import one
 from project_service.kit.http.errors import RecordNotFound
 
 TARGET = "MergeRequest"
@@ -97,7 +97,4 @@ def closed_iids(merge_request: MergeRequest) -> list[int]:
 
 def find_merge_request(project: Project, iid: int) -> MergeRequest:
     """One merge request by its number in the project."""
-    merge_request = db.session.scalar(merge_requests_of(project).where(MergeRequest.iid == iid))
-    if merge_request is None:
-        raise RecordNotFound
-    return merge_request
+    return one(merge_requests_of(project).where(MergeRequest.iid == iid), RecordNotFound())

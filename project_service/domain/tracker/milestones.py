@@ -11,7 +11,7 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 from project_service.domain.projects import Project
 from project_service.kit.db.base import Model, Timestamps
 from project_service.kit.db.large_texts import LargeText
-from project_service.kit.db.session import db
+from project_service.kit.db.session import one
 from project_service.kit.http.errors import NotFound
 
 ACTIVE = "active"
@@ -47,15 +47,9 @@ def milestones_of(project: Project) -> Select[Milestone]:
 
 def find_milestone(project: Project, milestone_id: int) -> Milestone:
     """One milestone of a project by its id."""
-    milestone = db.session.scalar(milestones_of(project).where(Milestone.id == milestone_id))
-    if milestone is None:
-        raise NotFound("Milestone")
-    return milestone
+    return one(milestones_of(project).where(Milestone.id == milestone_id), NotFound("Milestone"))
 
 
 def find_milestone_by_iid(project: Project, iid: int) -> Milestone:
     """One milestone by its number in the project, as the pages address it."""
-    milestone = db.session.scalar(milestones_of(project).where(Milestone.iid == iid))
-    if milestone is None:
-        raise NotFound("Milestone")
-    return milestone
+    return one(milestones_of(project).where(Milestone.iid == iid), NotFound("Milestone"))

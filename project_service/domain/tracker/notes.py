@@ -18,7 +18,7 @@ from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.users import User
 from project_service.kit.db.base import Model, Timestamps
 from project_service.kit.db.large_texts import LargeText
-from project_service.kit.db.session import db
+from project_service.kit.db.session import db, one
 from project_service.kit.http.errors import RecordNotFound
 from project_service.kit.http.fields import read_moment, whole_number
 
@@ -117,7 +117,4 @@ def notes_on(noteable: Noteable) -> Select[Note]:
 
 def find_note(noteable: Noteable, note_id: int) -> Note:
     """One of these notes; whether the caller may see it is not judged here."""
-    note = db.session.scalar(notes_on(noteable).where(Note.id == note_id))
-    if note is None:
-        raise RecordNotFound
-    return note
+    return one(notes_on(noteable).where(Note.id == note_id), RecordNotFound())

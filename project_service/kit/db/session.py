@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from flask import Flask
 from flask_sqlalchemy import SQLAlchemy
-from sqlalchemy import Connection, Table, text
+from sqlalchemy import Connection, Select, Table, text
 from sqlalchemy.dialects import postgresql as postgresql_dialect
 from sqlalchemy.dialects import sqlite as sqlite_dialect
 from sqlalchemy.exc import IntegrityError, OperationalError
@@ -34,6 +34,7 @@ AFTER_COMMIT = "after_commit"
 NO_LAZY_LOADING = raiseload("*", sql_only=True)
 
 Row = TypeVar("Row", bound=Base)
+Found = TypeVar("Found")
 
 db = SQLAlchemy(model_class=Base, session_options={"expire_on_commit": False})
 _begin_statement: ContextVar[str | None] = ContextVar("unit_of_work", default=None)
@@ -158,6 +159,14 @@ def snapshot() -> Iterator[Connection]:
             yield connection
     finally:
         sqlite.begin_statement.reset(token)
+
+
+def one(statement: Select[Found], missing: Exception) -> Found:
+    """Return the first column of the first row of a statement; raise ``missing`` if there is none."""
+    value = db.session.scalar(statement)
+    if value is None:
+        raise missing
+    return value
 
 
 def add_unique(row: Row, violation: Exception) -> Row:

@@ -19,7 +19,7 @@ from project_service.domain import instance_settings
 from project_service.domain.projects import Project, folder_of
 from project_service.domain.repositories import bundles, models
 from project_service.kit import clock, exact_json, jobs
-from project_service.kit.db.session import db, snapshot, unit_of_work
+from project_service.kit.db.session import db, one, snapshot, unit_of_work
 from project_service.kit.http import urls
 from project_service.kit.http.errors import DISK_FULL_ERRNOS
 from project_service.kit.storage import storage
@@ -248,7 +248,4 @@ def _current_export(export_id: int) -> ProjectExport:
     """Return the current row; raises ``ExportCanceled`` if the project is being or has been removed."""
     statement = select(ProjectExport).join(ProjectExport.project)
     statement = statement.where(ProjectExport.id == export_id, Project.deleting_since.is_(None))
-    export = db.session.scalar(statement.execution_options(populate_existing=True))
-    if export is None:
-        raise ExportCanceled
-    return export
+    return one(statement.execution_options(populate_existing=True), ExportCanceled())

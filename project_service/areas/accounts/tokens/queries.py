@@ -18,7 +18,7 @@ from project_service.domain.tokens import PersonalAccessToken, digest_of
 from project_service.domain.users import User, users
 from project_service.kit import clock
 from project_service.kit.db import searching
-from project_service.kit.db.session import db
+from project_service.kit.db.session import db, one
 from project_service.kit.http.errors import NotFound, RecordNotFound
 
 
@@ -58,11 +58,9 @@ def tokens_of_resource(subject: Project | Group, **filters: Any) -> Select[Perso
 
 def find_resource_token(subject: Project | Group, token_id: int) -> PersonalAccessToken:
     """One access token of a project or group."""
-    token = db.session.scalar(tokens_of_resource(subject).where(PersonalAccessToken.id == token_id))
-    if token is None:
-        kind = "project" if isinstance(subject, Project) else "group"
-        raise NotFound(f"Could not find {kind} access token with token_id: {token_id}")
-    return token
+    kind = "project" if isinstance(subject, Project) else "group"
+    missing = NotFound(f"Could not find {kind} access token with token_id: {token_id}")
+    return one(tokens_of_resource(subject).where(PersonalAccessToken.id == token_id), missing)
 
 
 def own_resource_token(subject: Project | Group, token_id: int | None) -> PersonalAccessToken | None:

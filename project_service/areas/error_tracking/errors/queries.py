@@ -20,7 +20,7 @@ from project_service.areas.error_tracking.errors.models import (
 from project_service.areas.error_tracking.errors.views import LAST_DAY, ErrorView, Frequency, Period
 from project_service.domain.projects import Project
 from project_service.kit.db.searching import folded
-from project_service.kit.db.session import NO_LAZY_LOADING, db
+from project_service.kit.db.session import NO_LAZY_LOADING, db, one
 from project_service.kit.http.errors import NotFound
 from project_service.kit.http.fields import whole_number
 
@@ -147,10 +147,7 @@ def find_event(error: TrackedError, event_id: str) -> TrackedErrorEvent:
         statement = statement.where(
             event.project_id == error.project_id, event.event_id == event_id.replace("-", "").lower()
         )
-    found = db.session.scalar(statement.options(undefer(event.details)).limit(1))
-    if found is None:
-        raise NotFound("Event")
-    return found
+    return one(statement.options(undefer(event.details)).limit(1), NotFound("Event"))
 
 
 def event_or_newest(error: TrackedError, event_id: str) -> TrackedErrorEvent | None:

@@ -32,7 +32,7 @@ from project_service.areas.error_tracking.settings.models import API_PATH, Error
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.users import User
-from project_service.kit.db.session import db, unique, writing
+from project_service.kit.db.session import db, one, unique, writing
 from project_service.kit.http.errors import BadRequest, NotFound
 from project_service.kit.http.pagination import DEFAULT_SIZE, PreparedPage, address
 
@@ -130,9 +130,7 @@ class SentryErrors:
         """Remove the link of an error to its issue; raises ``NotFound`` if there is none."""
         link = SentryIssueLink
         mine = select(link).where(link.project_id == self.project.id, link.sentry_id == error_id)
-        found = db.session.scalar(mine)
-        if found is None:
-            raise NotFound("Issue")
+        found = one(mine, NotFound("Issue"))
         db.session.delete(found)
         db.session.flush()
 

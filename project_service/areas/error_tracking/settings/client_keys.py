@@ -14,7 +14,7 @@ from project_service.areas.error_tracking.settings.models import ClientKey, Erro
 from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.projects import Project
 from project_service.kit.db.locking import delete_locked, lock_row
-from project_service.kit.db.session import db
+from project_service.kit.db.session import db, one
 from project_service.kit.http import urls
 from project_service.kit.http.errors import Invalid, RecordNotFound
 
@@ -32,10 +32,7 @@ def keys_of(project: Project) -> Select[ClientKey]:
 
 def find_key(project: Project, key_id: int) -> ClientKey:
     """One client key of a project; raises ``RecordNotFound``."""
-    found = db.session.scalar(keys_of(project).where(ClientKey.id == key_id))
-    if found is None:
-        raise RecordNotFound
-    return found
+    return one(keys_of(project).where(ClientKey.id == key_id), RecordNotFound())
 
 
 def first_active_key(project: Project) -> ClientKey | None:

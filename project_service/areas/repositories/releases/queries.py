@@ -15,7 +15,7 @@ from project_service.domain.repositories.bundles import TAGS
 from project_service.domain.repositories.reading import refs
 from project_service.domain.repositories.releases import Release, ReleaseLink
 from project_service.kit import clock
-from project_service.kit.db.session import db
+from project_service.kit.db.session import db, one
 from project_service.kit.http.errors import NotFound
 from project_service.kit.http.pagination import SelectedRows
 
@@ -76,19 +76,14 @@ def find_latest_release(project: Project) -> Release:
     """Return the newest release whose time has come."""
     released = _selected(project).where(Release.released_at <= clock.now())
     newest = released.order_by(Release.released_at.desc(), Release.id.desc()).limit(1)
-    release: Release | None = db.session.scalar(newest)
-    if release is None:
-        raise NotFound
+    release: Release = one(newest, NotFound())
     return release
 
 
 def find_link(release: Release, link_id: int) -> ReleaseLink:
     """Return a link of a release."""
     of_release = ReleaseLink.release_id == release.id, ReleaseLink.id == link_id
-    link = db.session.scalar(select(ReleaseLink).where(*of_release))
-    if link is None:
-        raise NotFound
-    return link
+    return one(select(ReleaseLink).where(*of_release), NotFound())
 
 
 def links_of(release: Release) -> Select[ReleaseLink]:

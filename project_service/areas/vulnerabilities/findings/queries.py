@@ -28,7 +28,7 @@ from project_service.domain import instance_settings
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
 from project_service.kit.db import large_texts
-from project_service.kit.db.session import NO_LAZY_LOADING, db
+from project_service.kit.db.session import NO_LAZY_LOADING, db, one
 from project_service.kit.http.errors import NotFound, RecordNotFound
 from project_service.kit.http.fields import LARGEST_INTEGER, whole_number
 
@@ -50,10 +50,7 @@ def pipelines_of(project: Project) -> Select[Pipeline]:
 
 def find_pipeline(project: Project, pipeline_id: int) -> Pipeline:
     """A pipeline of any branch of a project."""
-    found = db.session.scalar(_pipeline_of(project, pipeline_id))
-    if found is None:
-        raise NotFound("Pipeline")
-    return found
+    return one(_pipeline_of(project, pipeline_id), NotFound("Pipeline"))
 
 
 def requested_pipeline(project: Project, pipeline_id: str | None = None) -> Pipeline | None:
@@ -111,10 +108,7 @@ def counts_of(findings: Findings) -> Counter[FindingSeverity]:
 def find_finding(project: Project, finding_id: int) -> Finding:
     """A finding of any pipeline of a project."""
     statement = select(Finding).where(Finding.project_id == project.id, Finding.id == min(finding_id, LARGEST_INTEGER))
-    found = db.session.scalar(statement.options(joinedload(Finding.pipeline)))
-    if found is None:
-        raise RecordNotFound
-    return found
+    return one(statement.options(joinedload(Finding.pipeline)), RecordNotFound())
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,16 +170,14 @@ def prepare(findings: list[Finding]) -> None:
 
 def find_dismissal(project: Project, feedback_id: int) -> Feedback:
     """One dismissal of a project."""
-    found = db.session.scalar(
+    return one(
         select(Feedback).where(
             Feedback.project_id == project.id,
             Feedback.feedback_type == DISMISSAL,
             Feedback.id == min(feedback_id, LARGEST_INTEGER),
-        )
+        ),
+        RecordNotFound(),
     )
-    if found is None:
-        raise RecordNotFound
-    return found
 
 
 def dismissals_meaning(finding: Finding) -> list[Feedback]:
@@ -291,11 +283,11 @@ def _feedback_on(findings: Collection[Finding]) -> Iterable[Feedback]:
 def _about(finding: Finding, feedback: Iterable[Feedback]) -> dict[str, Feedback]:
     """One of each type: what names the uuid of the finding goes before what names its fingerprint."""
     found: dict[str, Feedback] = {}
-    for one in feedback:
-        if one.category != finding.report_type:
+    for row in feedback:
+        if row.category != finding.report_type:
             continue
-        if finding.uuid is not None and one.finding_uuid == finding.uuid:
-            found[one.feedback_type] = one
+        if finding.uuid is not None and row.finding_uuid == finding.uuid:
+            found[row.feedback_type] = row
         else:
-            found.setdefault(one.feedback_type, one)
+            found.setdefault(row.feedback_type, row)
     return found

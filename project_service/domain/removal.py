@@ -13,7 +13,7 @@ from sqlalchemy import Column, ColumnElement, Table, delete, select, update
 from project_service.domain.bots import GHOST, bot
 from project_service.domain.namespaces import Namespace, UserNamespace
 from project_service.domain.projects import Project, folder_of, projects_below
-from project_service.domain.repositories import bundle_cache, eviction, models, packs
+from project_service.domain.repositories import eviction, models, packs
 from project_service.domain.users import User
 from project_service.kit import jobs
 from project_service.kit.db.base import Base, table_of
@@ -37,7 +37,6 @@ def remove_project(project_id: int) -> None:
     for name in storage().names(folder_of(project_id)):  # what was being written when the project was deleted
         storage().delete(name)
     packs.remove_all(project_id)
-    bundle_cache.remove_bare(project_id)
     eviction.remove_caches(repository_ids)
     with jobs.step():
         db.session.execute(delete(Project).where(Project.id == project_id, Project.deleting_since.is_not(None)))

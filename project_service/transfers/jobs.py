@@ -7,7 +7,6 @@ from typing import Any
 
 from sqlalchemy import Row, func, select, update
 
-from project_service.domain.repositories import bundle_cache
 from project_service.domain.users import User
 from project_service.kit import clock, jobs
 from project_service.kit.db.session import db, unit_of_work
@@ -44,12 +43,9 @@ def _import_failed(arguments: tuple[Any, ...], text: str) -> None:
 
 
 @jobs.job("transfers.jobs.import_project", queue=jobs.TRANSFERS, on_failure=_import_failed)
-def import_project(import_id: int, project_id: int | None = None) -> None:
+def import_project(import_id: int, project_id: int) -> None:
     """Import an archive into a project."""
     project_import = db.session.get(ProjectImport, import_id)
-    project_id = _project_of(project_import, project_id)
-    if project_id is None:
-        return
     if project_import is not None and (later := _import_deferred_until(project_import)) is not None:
         import_project.on(_queue_of(project_import.url)).defer_until(later, import_id, project_id)
         return
@@ -63,12 +59,9 @@ def _export_failed(arguments: tuple[Any, ...], text: str) -> None:
 
 
 @jobs.job("transfers.jobs.export_project", queue=jobs.TRANSFERS, on_failure=_export_failed)
-def export_project(export_id: int, project_id: int | None = None) -> None:
+def export_project(export_id: int, project_id: int) -> None:
     """Export a project; if it is being imported, after that."""
     export = db.session.get(ProjectExport, export_id)
-    project_id = _project_of(export, project_id)
-    if project_id is None:
-        return
     if export is not None and (later := _export_deferred_until(export)) is not None:
         export_project.on(_queue_of(export.upload_url)).defer_until(later, export_id, project_id)
         return
@@ -123,11 +116,6 @@ def _exceeds_user_limit(transfer: ProjectImport | ProjectExport) -> bool:
     return running >= MAX_REMOTE_TRANSFERS_PER_USER
 
 
-def _project_of(transfer: ProjectImport | ProjectExport | None, argument: int | None) -> int | None:
-    """Return the project of a task. Tasks of former versions have no such argument."""
-    return transfer.project_id if transfer is not None else argument
-
-
 def _queue_of(url: str | None) -> str:
     return jobs.REMOTE_TRANSFERS if url else jobs.TRANSFERS
 
@@ -137,7 +125,7 @@ def _queue_of(url: str | None) -> str:
 def clear_up() -> None:
     """Remove expired exports, unused uploads, and what killed workers of this machine left."""
     jobs.for_each(
-        (_expire_exports, _stop_endless_imports, _remove_uploads, remove_stale_workdirs, bundle_cache.remove_unused),
+        (_expire_exports, _stop_endless_imports, _remove_uploads, remove_stale_workdirs),
         lambda act: act(),
     )
 

@@ -18,7 +18,6 @@ from flask import current_app
 from sqlalchemy import select
 
 from project_service.domain.projects import folder_of
-from project_service.domain.repositories.models import Repository
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.storage import storage
 from project_service.transfers.models import LIVE, ProjectExport, ProjectFile, ProjectImport
@@ -117,7 +116,7 @@ def remove_leftovers(project_id: int) -> None:
     has_running_exports = db.session.scalar(live.limit(1)) is not None
     names_in_use = {
         name
-        for model in (ProjectFile, Repository, ProjectExport)
+        for model in (ProjectFile, ProjectExport)
         for name in db.session.scalars(select(model.storage_name).where(model.project_id == project_id))
     }
     db.session.commit()

@@ -6,48 +6,12 @@ import os
 import shutil
 import time
 
-import pytest
-
-from project_service.domain.repositories import bundle_cache, contents, eviction, models
+from project_service.domain.repositories import contents, eviction, models
 from project_service.domain.repositories.local_folders import in_use
 from project_service.kit import storage
 from project_service.kit.db.session import db
-from tests.support.git_repositories import keep_bundle, keep_repository, make_bundle, repository_folder
+from tests.support.git_repositories import keep_repository, repository_folder
 from tests.support.sample_data import ADA, make_project
-
-BUNDLES_FOLDER = "*-project-*.git*"
-
-
-@pytest.fixture
-def stored_bundle(project, tmp_path):
-    """The repository of a project in the way of former releases."""
-    return keep_bundle(project, make_bundle(tmp_path / "bundle", "v1"))
-
-
-def test_the_repository_of_a_bundle_is_removed_when_its_bundle_was_replaced(stored_bundle, project):
-    bundle_cache.remove_unused()  # those of other tests
-    assert contents.tag_names(project) == ["v1"]
-    assert bundle_cache.remove_unused() == 0
-    stored_bundle.version = "2"
-    db.session.commit()
-
-    assert bundle_cache.remove_unused() == 1
-    assert contents.tag_names(project) == ["v1"]
-
-
-@pytest.mark.parametrize(("days", "stays"), [(0, True), (1, True), (3, False)])
-def test_old_files_of_a_killed_process_are_removed(days, stays, project):
-    models.root().mkdir(parents=True, exist_ok=True)
-    folder = models.root() / f".{project.id}-project-{'0' * 32}.git.a069401a"
-    bundle = folder.with_name(f"{folder.name}.bundle")
-    (folder / "objects").mkdir(parents=True)
-    bundle.write_bytes(b"# v2 git bundle\n")
-    for path in (folder, bundle):
-        os.utime(path, (time.time() - days * 86400,) * 2)
-
-    bundle_cache.remove_unused()
-
-    assert [folder.exists(), bundle.exists()] == [stays, stays]
 
 
 def test_a_removed_project_leaves_no_local_files(project, as_, run_jobs, tmp_path):

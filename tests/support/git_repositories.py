@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,6 @@ from project_service.domain.repositories import bundles, models, restoring
 from project_service.domain.repositories.models import Repository
 from project_service.domain.repositories.views import repository_view
 from project_service.kit.db.session import db
-from project_service.kit.storage import storage
 
 
 def make_bundle(
@@ -51,27 +51,20 @@ def _git(folder: Path, *words: str, said: bytes | None = None) -> bytes:
 
 def keep_repository(project: Project, folder: Path, *tags: str, files: Mapping[str, bytes] | None = None) -> Repository:
     """Give a project a repository with these tags and files, and its default branch, as an import does."""
-    make_bundle(folder, *tags, files=files)
-    bare = folder / "bare.git"
-    bundles.unbundle(folder / "all.bundle", bare)
-    content = restoring.store_content(project.id, bare, folder / "all.bundle")
-    restoring.add_repository(project.id, models.CODE, content)
+    return keep_bundle(project, make_bundle(folder, *tags, files=files))
+
+
+def keep_bundle(project: Project, content: bytes) -> Repository:
+    """Give a project the repository of a bundle, whose default branch is main."""
+    with tempfile.TemporaryDirectory() as name:
+        bundle, bare = Path(name) / "all.bundle", Path(name) / "bare.git"
+        bundle.write_bytes(content)
+        bundles.unbundle(bundle, bare)
+        restoring.add_repository(project.id, models.CODE, restoring.store_content(project.id, bare, bundle))
     db.session.get_one(Project, project.id).default_branch = "main"
     db.session.commit()
     kept = models.repository_of(project)
     assert kept is not None
-    return kept
-
-
-def keep_bundle(project: Project, bundle: bytes, version: str = "1") -> Repository:
-    """Give a project the repository of a bundle, whose default branch is main, as former releases did it."""
-    name = f"projects/{project.id}/project-{version}.bundle"
-    with storage().write(name) as file:
-        file.write(bundle)
-    kept = Repository(project_id=project.id, kind=models.CODE, version=version, storage_name=name, size=len(bundle))
-    db.session.add(kept)
-    db.session.get_one(Project, project.id).default_branch = "main"
-    db.session.commit()
     return kept
 
 

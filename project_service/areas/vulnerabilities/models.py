@@ -40,7 +40,7 @@ DISMISSAL_REASONS = {
 class Pipeline(Model):
     """A pipeline with at least one security report.
 
-    ``attempt`` counts the pipelines of a commit; it is empty for those of releases before, and without a ``sha``.
+    ``attempt`` counts the pipelines of a commit; it is empty without a ``sha``.
     """
 
     __tablename__ = "security_pipelines"
@@ -61,7 +61,7 @@ class SecurityReport(Model):
     """One report of a pipeline. ``turn`` orders the reports of a type by their scanner (``deduplication``).
 
     ``category`` distinguishes several runs of one scanner. ``repetition`` counts the reports of one type and
-    ``scanner`` that were added to the pipeline by its id. All are empty for reports of releases before.
+    ``scanner`` that were added to the pipeline by its id.
     """
 
     __tablename__ = "security_reports"
@@ -76,10 +76,10 @@ class SecurityReport(Model):
     version: Mapped[str | None]
     scan: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     turn: Mapped[int]
-    format: Mapped[str | None]
-    category: Mapped[str | None]
-    scanner: Mapped[str | None]
-    repetition: Mapped[int | None]
+    format: Mapped[str]
+    category: Mapped[str]
+    scanner: Mapped[str]
+    repetition: Mapped[int]
 
 
 class Remediation(Base):

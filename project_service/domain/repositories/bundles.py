@@ -9,10 +9,9 @@ import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 
 from project_service.domain.repositories.git import BadBundle, check, git, opened
-from project_service.kit.storage import storage
 
 BRANCHES, TAGS = "refs/heads/", "refs/tags/"
 KEEP_AROUND = "refs/keep-around/"  # as GitLab names refs to commits that nothing else points to
@@ -103,18 +102,6 @@ def _refs(bundle: IO[bytes]) -> Iterator[tuple[str, str]]:
             yield name, object_id
     if line != b"\n":
         raise BadBundle("Invalid bundle file")
-
-
-def refs_of(storage_name: str) -> dict[str, str]:
-    """The refs of a stored bundle, HEAD among them, with their object ids."""
-    # files of a storage need not have readline()
-    with storage().open(storage_name) as file, io.BufferedReader(cast("Any", file)) as lines:
-        return dict(_refs(lines))
-
-
-def has_branch(storage_name: str, branch: str) -> bool:
-    """Whether a stored bundle has a branch."""
-    return BRANCHES + branch in refs_of(storage_name)
 
 
 def has_another_head(refs: Mapping[str, str], branch: str) -> bool:

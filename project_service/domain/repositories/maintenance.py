@@ -1,4 +1,4 @@
-"""Periodic jobs on repositories: convert bundles of former releases, combine packs, remove what no row names."""
+"""Periodic jobs on repositories: combine packs, remove what no row names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlalchemy import delete, func, select, update
 from project_service.domain.repositories import git, packs
 from project_service.domain.repositories.eviction import incoming_folder
 from project_service.domain.repositories.models import Repository, RepositoryPack
-from project_service.domain.repositories.restoring import convert, new_version
+from project_service.domain.repositories.restoring import new_version
 from project_service.domain.repositories.views import FALLBACK_BRANCH, view_of
 from project_service.kit import clock, jobs
 from project_service.kit.db.locking import lock_row
@@ -23,15 +23,6 @@ MAX_LIVE_PACKS = 50
 KEPT_SIZE_RATIO = 2  # a pack that is this many times larger than all smaller ones together is not rewritten
 # readers that began before, and views of other machines, still need a pack that was replaced
 REPLACED_LIFETIME = DAY
-
-
-@jobs.periodic(every=HOUR)
-@jobs.job("domain.repositories.convert_bundles", queue=jobs.TRANSFERS)
-def convert_bundles() -> None:
-    """Convert the bundles of former releases; one that was converted is not touched again."""
-    with jobs.step():
-        ids = db.session.scalars(select(Repository.id).where(Repository.storage_name.is_not(None))).all()
-    jobs.for_each(ids, convert)
 
 
 @jobs.periodic(every=HOUR)
@@ -62,7 +53,7 @@ def combine_packs_of(repository_id: int) -> None:
     """Replace small packs of a repository by one with all their objects, unreachable ones included."""
     with jobs.step():
         repository = db.session.get(Repository, repository_id)
-        if repository is None or repository.storage_name is not None:
+        if repository is None:
             return
         db.session.expunge(repository)
     with view_of(repository, FALLBACK_BRANCH) as view:

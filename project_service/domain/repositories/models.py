@@ -1,13 +1,11 @@
 """The tables of repositories: refs are rows, packs are immutable objects in the storage.
 
-``docs/decisions/repositories.md`` has the reasons. Repositories of former releases have a bundle in the storage
-(``storage_name``) until it is converted.
+``docs/decisions/repositories.md`` has the reasons.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
 from pathlib import Path
 
 from flask import current_app
@@ -39,7 +37,6 @@ class Repository(Timestamps, Model):
     project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
     kind: Mapped[str]
     version: Mapped[str]
-    storage_name: Mapped[str | None]
     size: Mapped[int]
     head: Mapped[str | None]
     bundle_header: Mapped[bytes | None] = mapped_column(LargeBinary, deferred=True)
@@ -81,13 +78,6 @@ def repository_of(project: Project, kind: str = CODE) -> Repository | None:
     )
 
 
-def repositories_of(project: Project) -> Sequence[Repository]:
-    """All repositories of a project."""
-    return db.session.scalars(
-        select(Repository).where(Repository.project_id == project.content_id).order_by(Repository.kind)
-    ).all()
-
-
 def ids_of(project_id: int) -> list[int]:
     """The ids of all repositories of a project."""
     return list(db.session.scalars(select(Repository.id).where(Repository.project_id == project_id)))
@@ -96,14 +86,12 @@ def ids_of(project_id: int) -> list[int]:
 def may_be_default(project: Project, branch: str) -> bool:
     """Whether a project has a branch, or no repository yet."""
     of_code = Repository.project_id == project.id, Repository.kind == CODE
-    found = db.session.execute(select(Repository.id, Repository.storage_name).where(*of_code)).first()
-    if found is None:
+    repository_id = db.session.scalar(select(Repository.id).where(*of_code))
+    if repository_id is None:
         return True
     if branch == "HEAD":  # git could not tell it from HEAD itself
         return False
-    if found.storage_name is not None:
-        return bundles.has_branch(found.storage_name, branch)
-    of_branch = RepositoryRef.repository_id == found.id, RepositoryRef.name == bundles.BRANCHES + branch
+    of_branch = RepositoryRef.repository_id == repository_id, RepositoryRef.name == bundles.BRANCHES + branch
     return db.session.scalar(select(RepositoryRef.target).where(*of_branch)) is not None
 
 

@@ -83,7 +83,7 @@ def locked_repository(project: Project, kind: str = CODE) -> Repository:
     db.session.execute(row.on_conflict_do_nothing(index_elements=["project_id", "kind"]))
     of_kind = Repository.project_id == project.id, Repository.kind == kind
     found = db.session.scalars(select(Repository).where(*of_kind)).one()
-    lock_row(found, "version", "storage_name", "size", "head")
+    lock_row(found, "version", "size", "head")
     return found
 
 

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import secrets
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import insert, select
+from sqlalchemy import insert
 
 from project_service.domain.projects import Project
-from project_service.domain.repositories import bundle_cache, bundles, git, packs
-from project_service.domain.repositories.eviction import incoming_folder
-from project_service.domain.repositories.models import CODE, Repository, RepositoryRef, repository_of
+from project_service.domain.repositories import bundles, git, packs
+from project_service.domain.repositories.models import Repository, RepositoryRef
 from project_service.domain.repositories.packs import StoredPack
 from project_service.domain.repositories.protected_refs import protect_default_branch
 from project_service.domain.repositories.views import decode_name
-from project_service.kit.db.locking import lock_row
-from project_service.kit.db.session import db, reading, unit_of_work
-from project_service.kit.storage import storage
+from project_service.kit.db.session import db
 
 VERSION_BYTES = 16
 PEELED = b"^{}"
@@ -63,7 +59,7 @@ def refs_in(folder: Path) -> dict[str, tuple[str, str | None]]:
 
 def add_repository(project_id: int, kind: str, content: RestoredContent) -> None:
     """Add the rows of a repository that a project does not have yet."""
-    repository = Repository(project_id=project_id, kind=kind, version=new_version(), storage_name=None, size=0)
+    repository = Repository(project_id=project_id, kind=kind, version=new_version(), size=0)
     db.session.add(repository)
     db.session.flush()
     fill(repository, content)
@@ -85,53 +81,6 @@ def fill(repository: Repository, content: RestoredContent) -> None:
 def new_version() -> str:
     """Return a version that no repository ever had."""
     return secrets.token_hex(VERSION_BYTES)
-
-
-def convert_bundle_of(project: Project) -> None:
-    """Convert the code of a project unless that was done already: before it is changed."""
-    with reading():
-        found = repository_of(project)
-    if found is not None and found.storage_name is not None:
-        convert(found.id)
-
-
-def convert(repository_id: int) -> None:
-    """Replace the bundle of a repository by packs and rows, unless that was done already."""
-    with unit_of_work(write=False):
-        found = db.session.get(Repository, repository_id)
-        if found is None or found.storage_name is None:
-            return
-        project_id, storage_name = found.project_id, found.storage_name
-    with tempfile.TemporaryDirectory(dir=incoming_folder()) as name:
-        bundle, folder = Path(name) / "bundle", Path(name) / "bare.git"
-        storage().provide_file(storage_name, bundle)
-        bundles.unbundle(bundle, folder)
-        content = store_content(project_id, folder, bundle)
-    try:
-        with unit_of_work():
-            is_converted = _convert_row(repository_id, storage_name, content)
-    except BaseException:
-        packs.remove_stored(content.packs)
-        raise
-    if is_converted:
-        storage().delete(storage_name)
-        bundle_cache.remove_bare(project_id)
-    else:
-        packs.remove_stored(content.packs)
-
-
-def _convert_row(repository_id: int, storage_name: str, content: RestoredContent) -> bool:
-    repository = db.session.scalar(select(Repository).where(Repository.id == repository_id))
-    if repository is None:
-        return False
-    lock_row(repository, "storage_name", "size")
-    if repository.storage_name != storage_name:  # another process was first
-        return False
-    repository.storage_name, repository.version = None, new_version()
-    fill(repository, content)
-    if repository.kind == CODE:  # former releases protected no branch
-        protect_imported_code(db.session.get_one(Project, repository.project_id))
-    return True
 
 
 def protect_imported_code(project: Project) -> None:

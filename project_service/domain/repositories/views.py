@@ -20,7 +20,7 @@ from sqlalchemy import Connection, select
 
 from project_service.domain import instance_settings
 from project_service.domain.projects import Project
-from project_service.domain.repositories import bundle_cache, packs
+from project_service.domain.repositories import packs
 from project_service.domain.repositories.eviction import cache_of, clean_up
 from project_service.domain.repositories.local_folders import in_use, locked_file, remove_unless_in_use
 from project_service.domain.repositories.models import (
@@ -72,9 +72,6 @@ def served_view(project: Project, kind: str = CODE) -> Iterator[Path]:
 @contextmanager
 def view_of(repository: Repository, head: str) -> Iterator[Path]:
     """Provide a bare repository of a repository whose HEAD is a branch."""
-    if repository.storage_name is not None:
-        yield bundle_cache.bare(repository)
-        return
     state = ViewState(repository.id, repository.version, head)
     while True:
         folder = _path_of(state)

@@ -746,7 +746,6 @@ def _create_repositories() -> None:
         _reference("project_id", "projects"),
         sa.Column("kind", sa.String(), nullable=False),
         sa.Column("version", sa.String(), nullable=False),
-        sa.Column("storage_name", sa.String(), nullable=True),
         sa.Column("size", KEY, nullable=False),
         sa.Column("head", sa.String(), nullable=True),
         sa.Column("bundle_header", sa.LargeBinary(), nullable=True),
@@ -1129,10 +1128,10 @@ def _create_vulnerabilities() -> None:
         sa.Column("version", sa.String(), nullable=True),
         sa.Column("scan", sa.JSON(), nullable=True),
         sa.Column("turn", KEY, nullable=False),
-        sa.Column("format", sa.String(), nullable=True),
-        sa.Column("category", sa.String(), nullable=True),
-        sa.Column("scanner", sa.String(), nullable=True),
-        sa.Column("repetition", KEY, nullable=True),
+        sa.Column("format", sa.String(), nullable=False),
+        sa.Column("category", sa.String(), nullable=False),
+        sa.Column("scanner", sa.String(), nullable=False),
+        sa.Column("repetition", KEY, nullable=False),
         sqlite_autoincrement=True,
     )
     op.create_index("ix_security_reports_pipeline_id", "security_reports", ["pipeline_id", "id"])

@@ -72,8 +72,7 @@ class ExportContext:
         return settings_changed_since(imported, self.project.attributes or {})
 
     def archived_object(self, relation: str) -> Line:
-        """Return the stored row of a relation that is a single object; empty if there is none."""
-        # the last one: former versions stored a relation of the same name before the attributes of the project
+        """Return the stored row of a relation that is a single object, the last one; empty if there is none."""
         of_relation = ArchivedRow.project_id == self.project.id, ArchivedRow.relation == relation
         return self.archived_data(self.connection.scalar(select(func.max(ArchivedRow.id)).where(*of_relation)))
 

@@ -26,7 +26,7 @@ from project_service.kit.storage import storage
 from project_service.transfers.archive import layout
 from project_service.transfers.archive.writer import ArchiveWriter, open_archive
 from project_service.transfers.exporting.context import ExportContext
-from project_service.transfers.exporting.repositories import add_repositories, convert_bundles, find_repository, refs_of
+from project_service.transfers.exporting.repositories import add_repositories, find_repository, refs_of
 from project_service.transfers.exporting.serializers import count_rows, relations_of, serialize
 from project_service.transfers.exporting.serializers.nested import load_nested
 from project_service.transfers.exporting.serializers.project import serialize_project
@@ -100,7 +100,6 @@ def _make(export_id: int, project_id: int, name: str, folder: Path) -> int:
         with_group_members = administers and project.namespace.kind == "group"
         db.session.expunge(project)
         db.session.expunge(export)
-    convert_bundles(project_id)
     with snapshot() as connection, open_archive(path) as archive:
         context = ExportContext(connection, project, with_group_members=with_group_members)
         load_nested(context)

@@ -11,13 +11,12 @@ from sqlalchemy import Connection, RowMapping, select
 from project_service.domain.projects import Project
 from project_service.domain.repositories import bundles, models
 from project_service.domain.repositories.models import Repository, RepositoryPack, RepositoryRef
-from project_service.domain.repositories.restoring import convert
 from project_service.domain.repositories.views import head_of, view_of
-from project_service.kit.db.session import db, unit_of_work
+from project_service.kit.db.session import unit_of_work
 from project_service.kit.storage import storage
 from project_service.transfers.archive.writer import ArchiveWriter
 
-COLUMNS = ("id", "project_id", "kind", "version", "storage_name", "size", "head", "bundle_header")
+COLUMNS = ("id", "project_id", "kind", "version", "size", "head", "bundle_header")
 
 
 class JoinedFiles(io.RawIOBase):
@@ -49,15 +48,6 @@ def refs_of(connection: Connection, repository: RowMapping) -> dict[str, str]:
     of_repository = RepositoryRef.repository_id == repository["id"]
     rows = connection.execute(select(RepositoryRef.name, RepositoryRef.target).where(of_repository))
     return dict(rows.all())
-
-
-def convert_bundles(project_id: int) -> None:
-    """Convert repositories of a project that are stored in the way of former releases."""
-    with unit_of_work(write=False):
-        unconverted = Repository.project_id == project_id, Repository.storage_name.is_not(None)
-        ids = db.session.scalars(select(Repository.id).where(*unconverted)).all()
-    for repository_id in ids:
-        convert(repository_id)
 
 
 def add_repositories(archive: ArchiveWriter, connection: Connection, project: Project, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Periodic jobs on repositories: conversion of bundles, merging of packs, removal of unused objects."""
+"""Periodic jobs on repositories: merging of packs, removal of unused objects."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from project_service.domain.repositories.models import RepositoryPack
 from project_service.kit import clock
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.storage import storage
-from tests.support.git_repositories import keep_bundle, make_bundle, repository_folder
-from tests.support.sample_data import DEV, MAX
+from tests.support.git_repositories import repository_folder
+from tests.support.sample_data import MAX
 
 SHOP = "acme/shop"
 pytestmark = pytest.mark.both_databases
@@ -41,42 +41,6 @@ def pushed(git_of, people, project):
         client.commit(f"Commit {number}", **{f"file{number}": f"{number}\n"})
         client.push(SHOP, "main")
     return client
-
-
-def test_bundles_are_converted_one_by_one(project, tmp_path):
-    bundle = keep_bundle(project, make_bundle(tmp_path / "bundle", "v1"))
-    name = bundle.storage_name
-
-    for _ in range(2):
-        maintenance.convert_bundles()
-
-    assert not storage().exists(name)
-    assert len(live_packs(project)) == 1
-    with repository_folder(project) as folder:
-        assert git.git("tag", folder=folder) == b"v1\n"
-
-
-def test_a_developer_cannot_force_push_the_default_branch_of_a_converted_bundle(git_of, people, project, tmp_path):
-    keep_bundle(project, make_bundle(tmp_path / "bundle"))
-    developer = git_of(people[DEV])
-    developer.commit("Other root", other="x\n")
-
-    refused = developer.push(SHOP, "-f", "main", check=False)
-
-    assert "You are not allowed to force push code to a protected branch on this project." in refused.stderr
-
-
-def test_a_killed_conversion_is_repeated(project, tmp_path, monkeypatch):
-    keep_bundle(project, make_bundle(tmp_path / "bundle", "v1"))
-    monkeypatch.setattr("project_service.domain.repositories.restoring._convert_row", lambda *_: 1 / 0)
-    with pytest.raises(ExceptionGroup):
-        maintenance.convert_bundles()
-    monkeypatch.undo()
-
-    maintenance.convert_bundles()
-
-    assert len(live_packs(project)) == 1
-    assert len(storage().names(packs.folder_of_packs(project.id))) == 2
 
 
 def test_packs_are_merged_with_unreachable_objects(pushed, project, people, git_of, monkeypatch):

@@ -12,7 +12,7 @@ from project_service.areas.repositories.transport.push_facts import PushFacts
 from project_service.areas.repositories.transport.push_rules import PushRefused
 from project_service.areas.repositories.transport.pushing import RequestedPush
 from project_service.domain.projects import Project
-from project_service.domain.repositories import git, packs, restoring
+from project_service.domain.repositories import git, packs
 from project_service.domain.repositories.bundles import BRANCHES, TAGS
 from project_service.domain.repositories.models import repository_of
 from project_service.domain.repositories.packs import StoredPack
@@ -55,7 +55,7 @@ def create_branch(project: Project, *, branch: str, ref: str) -> None:
     if not branch or not is_valid_name(branch):
         raise BadRequest("Branch name is invalid")
     repository = repository_of(project)
-    if repository is None or (repository.storage_name is None and not has_branches(repository)):
+    if repository is None or not has_branches(repository):
         default = head_of(project, repository)
         if ref not in (HEAD, default, BRANCHES + default):
             raise BadRequest(INVALID_REF.format(branch, ref))
@@ -100,7 +100,6 @@ def _create_first_branch(project: Project, branch: str) -> None:
 def _opened(stack: ExitStack, project: Project) -> tuple[Path, CodeRepository]:
     """Open the repository of a project; the transaction of the request ends, since git works without one."""
     db.session.commit()
-    restoring.convert_bundle_of(project)
     with reading():
         view = stack.enter_context(served_view(project))
     return view, stack.enter_context(CodeRepository(view, project.default_branch))

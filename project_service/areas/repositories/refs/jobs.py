@@ -17,7 +17,6 @@ from project_service.domain.repositories.protected_refs import protected_branche
 from project_service.domain.repositories.reading import refs
 from project_service.domain.repositories.reading.repository import HEAD, CodeRepository
 from project_service.domain.repositories.refs import ZERO, RefChange
-from project_service.domain.repositories.restoring import convert_bundle_of
 from project_service.domain.repositories.views import served_view
 from project_service.domain.users import User
 from project_service.kit import jobs
@@ -37,8 +36,6 @@ def delete_merged_branches(project_id: int, user_id: int) -> None:
             if project is None or user is None:
                 return
             asking = Caller.of(user)
-        convert_bundle_of(project)
-        with reading():
             view = stack.enter_context(served_view(project))
             code = stack.enter_context(CodeRepository(view, project.default_branch))
             changes = _deletions(project, code)

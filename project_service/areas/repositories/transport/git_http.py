@@ -26,7 +26,6 @@ from project_service.areas.repositories.transport.receiving import MAX_COMMAND_B
 from project_service.areas.repositories.transport.request_bodies import body_of
 from project_service.domain import instance_settings
 from project_service.domain.repositories import git
-from project_service.domain.repositories.restoring import convert_bundle_of
 from project_service.domain.repositories.slots import NoSlot, git_slot
 from project_service.domain.repositories.views import machine_folder, served_view
 from project_service.kit.db.session import db, reading
@@ -129,7 +128,6 @@ def receive_pack(path: str) -> Response:
     commands = receiving.read_commands(body)
     if commands is None:
         return Response(b"", content_type=f"application/x-{RECEIVE_PACK}-result")
-    convert_bundle_of(target.project)
     report = receiving.PushReport(commands)
     push = RequestedPush(target.caller, target.project.id, commands.changes, atomic="atomic" in commands.capabilities)
     with ExitStack() as stack:

@@ -238,7 +238,7 @@ def _page(project: Project, finding: Finding, form: DismissForm) -> str:
         reasons=DISMISSAL_REASONS,
         lines=lines_of(finding.data["location"]),
         source=blob_path(finding),
-        is_markdown=finding.report.format not in (None, *uploads.GITLAB_FORMATS),
+        is_markdown=finding.report.format not in uploads.GITLAB_FORMATS,
         dismissals=queries.dismissals_meaning(finding),
         form=form,
     )

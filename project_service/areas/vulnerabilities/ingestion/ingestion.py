@@ -239,7 +239,7 @@ def _deduplicate(pipeline: Pipeline, report_type: str) -> None:
     for row in rows:
         before.append((row.id, row.kept, row.place))
         pairs = [(one["external_type"] or "", one["external_id"] or "") for one in row.data["identifiers"]]
-        is_foreign = row.format is not None and row.format not in GITLAB_FORMATS
+        is_foreign = row.format not in GITLAB_FORMATS
         match_keys.append(
             deduplication.match_keys(report_type, row.compare_key, row.data["location"], pairs, is_foreign=is_foreign)
         )

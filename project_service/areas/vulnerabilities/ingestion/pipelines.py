@@ -88,16 +88,13 @@ def _add(project: Project, ref: str, sha: str | None) -> Pipeline:
 
 
 def _is_of(series: Collection[Series]) -> ColumnElement[bool]:
-    """Whether a report is of one of the series; the scanners of reports of releases before are unknown."""
+    """Whether a report is of one of the series."""
     return or_(false(), *map(_is_of_one, series))
 
 
 def _is_of_one(series: Series) -> ColumnElement[bool]:
-    same_category = func.coalesce(SecurityReport.category, "") == series.category
-    known = and_(func.coalesce(SecurityReport.scanner, "") == series.scanner, same_category)
-    if series.report_type is None:
-        return known
-    return and_(SecurityReport.report_type == series.report_type, or_(known, SecurityReport.scanner.is_(None)))
+    same_job = and_(SecurityReport.scanner == series.scanner, SecurityReport.category == series.category)
+    return same_job if series.report_type is None else and_(SecurityReport.report_type == series.report_type, same_job)
 
 
 def _has_report(pipeline: Pipeline, series: Collection[Series]) -> bool:

@@ -163,7 +163,7 @@ def check_allow_list_entry(entry: str) -> None:
     ``example.com``, ``example.com:8080``, ``10.0.0.1``, ``10.0.0.0/8:443``, ``fd00::/8``, ``[fd00::1]:8080``.
     """
     host, _ = _parse_entry(entry)
-    # Checked only here: older releases stored such entries, which match nothing and must not fail every request.
+    # checked only here: such an entry matches nothing, and must not fail every request
     if isinstance(host, str) and HEXADECIMAL.fullmatch(host.rpartition(".")[2]):
         raise _not_an_entry(entry)
 

@@ -14,7 +14,6 @@ from project_service.domain.repositories.models import RepositoryPack, Repositor
 from project_service.domain.repositories.protected_refs import ProtectedBranch
 from project_service.domain.tokens import PersonalAccessToken
 from project_service.kit.db.session import db, unit_of_work
-from project_service.kit.storage import storage
 from tests.support.git_repositories import keep_bundle, make_bundle
 from tests.support.sample_data import DEV, MAX, OLIVE, RITA, reload
 
@@ -215,15 +214,14 @@ def test_a_folder_with_too_many_entries_is_refused(maintainer, project, app, mon
     maintainer.push(SHOP, "main")
 
 
-def test_a_push_continues_a_bundle_and_survives_a_deleted_cache(git_of, people, project, tmp_path):
-    bundle = keep_bundle(project, make_bundle(tmp_path / "bundle", "v1"))
+def test_a_push_continues_an_imported_bundle(git_of, people, project, tmp_path):
+    keep_bundle(project, make_bundle(tmp_path / "bundle", "v1"))
     client = git_of(people[MAX])
     client.run("pull", "--quiet", client.url(SHOP), "main")
     client.commit("Second", more="x\n")
 
     client.push(SHOP, "main")
 
-    assert not storage().exists(bundle.storage_name)
     again = git_of(people[RITA])
     for _ in range(2):
         again.run("-C", str(again.folder), "fetch", "--quiet", again.url(SHOP), "main")

@@ -776,7 +776,9 @@ def test_the_database_refuses_a_second_attempt_and_a_second_report_of_one_name(d
     pipeline = ingest(dev, project, report(), sha="ab" * 20)
     copies = [
         Pipeline(project_id=project.id, ref="master", sha="ab" * 20, attempt=1),
-        SecurityReport(pipeline_id=pipeline, report_type="sast", turn=0, scanner="", repetition=1),
+        SecurityReport(
+            pipeline_id=pipeline, report_type="sast", turn=0, format="gitlab", category="", scanner="", repetition=1
+        ),
     ]
 
     for copy in copies:

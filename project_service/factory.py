@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import pkgutil
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from flask import Flask, Response, current_app, request
 from flask.globals import request_ctx
 from werkzeug.exceptions import MethodNotAllowed, NotFound
 
+from project_service import areas
 from project_service.access import navigation, openapi
 from project_service.access.abilities import Ability, judge
 from project_service.access.api import before_options, method_not_allowed
@@ -20,27 +23,22 @@ from project_service.access.pages import CookieSessions, PageBlueprint, csrf, er
 from project_service.areas.accounts import routes as accounts
 from project_service.areas.accounts.administration import pages as accounts_admin
 from project_service.areas.accounts.profile import pages as profile_pages
-from project_service.areas.accounts.sign_in import jobs as sign_in_jobs
 from project_service.areas.accounts.sign_in import pages as sign_in_pages
 from project_service.areas.accounts.sign_in import password_pages, two_factor_pages
-from project_service.areas.accounts.tokens import jobs as token_jobs
 from project_service.areas.accounts.tokens import pages as token_pages
 from project_service.areas.accounts.tokens import resource_token_pages
 from project_service.areas.accounts.tokens import resource_token_routes as resource_tokens
-from project_service.areas.activity import jobs as activity_jobs
 from project_service.areas.activity import pages as activity_pages
 from project_service.areas.activity import routes as activity
 from project_service.areas.alerts.alerts import incidents, todo_pages
 from project_service.areas.alerts.alerts import pages as alerts_pages
 from project_service.areas.alerts.integrations import pages as alerts_settings
 from project_service.areas.alerts.receivers.routes import receivers
-from project_service.areas.audit import jobs as audit_jobs
 from project_service.areas.audit import pages as audit_pages
 from project_service.areas.audit import routes as audit
 from project_service.areas.environments import pages as environments_pages
 from project_service.areas.environments import routes as environments
 from project_service.areas.error_tracking.collection.collector import collector
-from project_service.areas.error_tracking.errors import jobs as error_tracking_jobs
 from project_service.areas.error_tracking.errors import pages as error_pages
 from project_service.areas.error_tracking.errors import routes as error_routes
 from project_service.areas.error_tracking.settings import pages as error_tracking_pages
@@ -54,14 +52,12 @@ from project_service.areas.instance.probes import probes
 from project_service.areas.issues import pages as issues_pages
 from project_service.areas.issues import routes as issues
 from project_service.areas.labels import routes as labels
-from project_service.areas.members import jobs as members_jobs
 from project_service.areas.members import pages as members_pages
 from project_service.areas.members import routes as members
 from project_service.areas.merge_requests import pages as merge_requests_pages
 from project_service.areas.merge_requests import routes as merge_requests
 from project_service.areas.milestones import pages as milestones_pages
 from project_service.areas.milestones import routes as milestones
-from project_service.areas.namespaces import jobs as namespaces_jobs
 from project_service.areas.namespaces import routes as namespaces
 from project_service.areas.projects import pages as projects_pages
 from project_service.areas.projects import routes as projects
@@ -71,7 +67,6 @@ from project_service.areas.protected_refs import routes as protected_refs
 from project_service.areas.repositories.content import commit_routes, compare_pages, file_pages, file_routes
 from project_service.areas.repositories.content import pages as repositories_pages
 from project_service.areas.repositories.content import routes as content_routes
-from project_service.areas.repositories.refs import jobs as repository_jobs
 from project_service.areas.repositories.refs import pages as ref_pages
 from project_service.areas.repositories.refs import routes as ref_routes
 from project_service.areas.repositories.releases import pages as release_pages
@@ -187,19 +182,8 @@ PAGES = (
     audit_pages.pages,
     full_path_pages,
 )
-# loaded for what they register: jobs that are known by name, panels of other areas' pages
-LOADED = (
-    sign_in_jobs,
-    token_jobs,
-    error_tracking_jobs,
-    activity_jobs,
-    activity_pages,
-    audit_jobs,
-    namespaces_jobs,
-    maintenance,
-    members_jobs,
-    repository_jobs,
-)
+# loaded for what they register; modules called ``jobs`` in an area are found without being named here
+LOADED = (activity_pages, maintenance)
 REDIS_TIMEOUT_SECONDS = 3
 
 log = structlog.get_logger(__name__)
@@ -209,6 +193,7 @@ def create_app(settings: Settings | None = None) -> responses.Application:
     """Create the application with these settings, by default those of the environment."""
     settings = settings or Settings.from_environment()
     logs.configure(settings.log_level, settings.log_format)
+    _import_jobs()
     os.umask(0o077)  # databases, files and sockets are accessible to this user only
     settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     app = responses.Application(
@@ -267,6 +252,13 @@ def _configure(app: responses.Application, settings: Settings) -> None:
     app.url_map.converters["default"] = app.url_map.converters["string"] = Segment
     app.url_map.strict_slashes = False
     app.url_map.merge_slashes = False
+
+
+def _import_jobs() -> None:
+    """Import the modules with the jobs of all areas: workers know a job by its name, and the scheduler runs some."""
+    for module in pkgutil.walk_packages(areas.__path__, f"{areas.__name__}."):
+        if module.name.endswith(".jobs"):
+            importlib.import_module(module.name)
 
 
 def _use_keys() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from flask import has_request_context, request
+from sqlalchemy import inspect
 
 from project_service.access.identity import caller
 from project_service.domain.access_levels import Visibility
@@ -12,11 +14,14 @@ from project_service.domain.audit import recording
 from project_service.domain.audit.models import AuditEvent
 from project_service.domain.audit.recording import SYSTEM, AuditTarget, Author, Entity
 from project_service.domain.users import User, user_by_login
+from project_service.kit.db.base import Base
 from project_service.kit.db.session import db
+from project_service.kit.security.key_ring import Encrypted
 
 ANONYMOUS_NAME = "An unauthenticated user"
 UNKNOWN_LOGIN = "unknown login"
 VISIBILITY = "visibility_level"
+TIMES = ("created_at", "updated_at")
 
 
 def record(
@@ -44,7 +49,7 @@ def record_changes(
     """
     for name, value in after.items():
         former = before.get(name)
-        if former != value and not (former is None and value is False):
+        if former != value and (former is not None or value):
             words = name.replace("_", " ")
             text = f"Changed {words} from {_shown(former)} to {_shown(value)}"
             details = {"change": words, "from": former, "to": value}
@@ -68,6 +73,21 @@ def values_of(row: object, *names: str) -> dict[str, Any]:
     if VISIBILITY in names:
         values[VISIBILITY] = visibility_text(row)
     return values
+
+
+def settings_of(row: Base, unaudited: Collection[str] = ()) -> dict[str, Any]:
+    """Return the values of all columns of a row, for ``record_changes``, except those that are excluded by name.
+
+    Never among them: ids, times of creation and change, and encrypted columns.
+    """
+    columns = [
+        attribute.key
+        for attribute in inspect(type(row)).column_attrs
+        for column in attribute.columns[:1]
+        if not (column.primary_key or column.foreign_keys or isinstance(column.type, Encrypted))
+    ]
+    names = [name for name in columns if name not in {*TIMES, *unaudited}]
+    return values_of(row, *(VISIBILITY if name == "visibility" else name for name in names))
 
 
 def visibility_text(row: Any) -> str:

@@ -17,7 +17,6 @@ ACTIVE = "active"
 BLOCKED = "blocked"
 DEACTIVATED = "deactivated"
 SYSTEM_THEME = "system"
-THEMES = (SYSTEM_THEME, "light", "dark")
 
 
 class User(Timestamps, Model):

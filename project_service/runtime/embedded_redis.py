@@ -11,7 +11,6 @@ import os
 import shutil
 import stat
 import subprocess
-import time
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
@@ -115,15 +114,3 @@ def is_ready(settings: Settings) -> bool:
             return bool(client.ping())
         except redis.RedisError:
             return False
-
-
-def wait_until_ready(settings: Settings, timeout: float = 30.0) -> None:
-    """Wait until Redis responds; raise ``EmbeddedRedisError`` after ``timeout`` seconds."""
-    deadline = time.monotonic() + timeout
-    while not is_ready(settings):
-        if time.monotonic() > deadline:
-            raise EmbeddedRedisError(
-                f"the embedded Redis does not answer after {timeout:g} seconds; "
-                f"{settings.data_dir / DIRECTORY / LOG_FILE} may show the reason"
-            )
-        time.sleep(0.02)

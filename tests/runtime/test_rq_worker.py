@@ -20,6 +20,7 @@ from project_service.kit.jobs import rq_worker
 from project_service.runtime import embedded_redis
 from project_service.settings import Settings
 from tests.runtime.test_supervisor import PATIENCE, lives, soon
+from tests.support.redis_servers import wait_until_ready
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -87,7 +88,7 @@ class World:
 
 def start_redis(settings: Settings) -> subprocess.Popen[bytes]:
     server = subprocess.Popen(embedded_redis.redis_command(settings))
-    embedded_redis.wait_until_ready(settings)
+    wait_until_ready(settings)
     return server
 
 

@@ -18,15 +18,8 @@ from project_service.kit.db.session import add_unique, db
 from project_service.kit.http.errors import Conflict, Invalid, RecordNotFound
 
 MAX_DESCRIPTION_LENGTH = 500
-AUDITED = (
-    "name",
-    "path",
-    "plan",
-    "project_creation_level",
-    "subgroup_creation_level",
-    "share_with_group_lock",
-    audit.VISIBILITY,
-)
+# derived from other columns, or noted by the service itself
+UNAUDITED = ("kind", "full_path", "full_name", "seats_in_use", "max_seats_used", "deleting_since")
 
 
 def create_group(author: User, parent: Group | None, **fields: Any) -> Group:
@@ -47,7 +40,7 @@ def create_group(author: User, parent: Group | None, **fields: Any) -> Group:
 def update_group(group: Group, **fields: Any) -> Group:
     """Change a group; the full paths and names of everything below it are updated."""
     visibility = fields.pop("visibility", None)
-    former = audit.values_of(group, *AUDITED)
+    former = audit.settings_of(group, UNAUDITED)
     change_plan(group, **{name: fields.pop(name) for name in ("plan", "trial", "trial_ends_on") if name in fields})
     for name, value in _without_nulls(fields).items():
         setattr(group, name, value)
@@ -61,7 +54,7 @@ def update_group(group: Group, **fields: Any) -> Group:
         if path_registry.path_taken(full_path, besides=group):
             raise Invalid(path=path_rules.TAKEN)
     path_registry.move_namespace(group, Invalid(path=path_rules.TAKEN))
-    audit.record_changes("group", group, former, audit.values_of(group, *AUDITED))
+    audit.record_changes("group", group, former, audit.settings_of(group, UNAUDITED))
     return group
 
 

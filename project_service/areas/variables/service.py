@@ -38,8 +38,6 @@ MASKABLE = re.compile(r"[a-zA-Z0-9_+=/@:.~-]{8,}")
 MASKABLE_RAW = re.compile(r"\S{8,}")
 MAX_DESCRIPTION_LENGTH = 255
 BLANK = "can't be blank"
-# the value is not among them: events never contain secrets
-AUDITED = ("environment_scope", "masked", "hidden", "protected", "raw", "variable_type")
 # what audit events call the variables of an owner
 EVENT_NAMES = {Variable: "ci_variable", GroupVariable: "ci_group_variable", InstanceVariable: "ci_instance_variable"}
 # how many variables an owner may have, and what the message calls them
@@ -90,12 +88,12 @@ def update_variable(variable: AnyVariable, **fields: Any) -> AnyVariable:
             fields[flag] = bool(fields[flag])
     if fields.get("variable_type", ENV_VAR) is None:
         del fields["variable_type"]
-    former, former_value = audit.values_of(variable, *AUDITED), variable.value
+    former, former_value = audit.settings_of(variable), variable.value
     with unique(_taken(variable)), db.session.no_autoflush:
         for name, value in fields.items():
             setattr(variable, name, value)
         check(variable)
-    kind, changed = EVENT_NAMES[type(variable)], audit.values_of(variable, *AUDITED)
+    kind, changed = EVENT_NAMES[type(variable)], audit.settings_of(variable)
     audit.record_changes(kind, owner_of(variable), former, changed, target=_target(variable))
     if variable.value != former_value:
         _record(variable, "updated", "Changed {} value", change="value")

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from project_service.access import audit
+from project_service.areas.alerts.alerts import service as alerts_service
+from project_service.areas.error_tracking import service as error_tracking_service
+from project_service.areas.error_tracking.models import ErrorTrackingSetting
 from project_service.areas.instance import service as instance_service
 from project_service.domain.audit.models import AuditEvent
 from project_service.kit.db.session import db, unit_of_work
@@ -124,6 +128,26 @@ def test_settings_and_feature_flags_are_recorded(as_admin, people):
         "feature_flag_updated",
         "feature_flag_deleted",
     ]
+
+
+def test_every_incident_setting_is_recorded(project):
+    changes = {"create_issue": True, "send_email": True, "send_recovery_email": True, "auto_close_incident": False}
+    for _ in range(2):
+        with unit_of_work():
+            alerts_service.save_incident_setting(project, **changes)
+
+    assert [name for _, name, _ in events()] == [f"incident_setting_{name}_updated" for name in changes]
+
+
+def test_all_columns_of_a_row_are_recorded_but_secrets_and_excluded_ones():
+    setting = ErrorTrackingSetting(token="secret", user_digest_key="secret", mails_sent=7, hidden_keys=["pin"])
+
+    recorded = audit.settings_of(setting, error_tracking_service.UNAUDITED)
+
+    columns = {column.name for column in ErrorTrackingSetting.__table__.columns}
+    unrecorded = {"id", "project_id", "created_at", "updated_at", "token", "user_digest_key"}
+    assert recorded.keys() == columns - unrecorded - set(error_tracking_service.UNAUDITED)
+    assert recorded["hidden_keys"] == ["pin"]
 
 
 def test_a_command_is_recorded_as_the_system(app):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextvars
 import datetime as dt
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from flask.testing import FlaskClient
 from sqlalchemy import select
 
 from project_service.domain.access_levels import Visibility
@@ -26,13 +24,6 @@ NO_PROJECT = {"message": "404 Project Not Found"}
 FORBIDDEN = {"message": "403 Forbidden"}
 UNMODIFIED_SINCE_1990 = {"If-Unmodified-Since": "Mon, 01 Jan 1990 00:00:00 GMT"}
 BLANK = "can't be blank"
-
-
-@pytest.fixture(autouse=True)
-def _separate_contexts(monkeypatch):
-    # a request in the context of the test would see the ``g`` of the previous one
-    send = FlaskClient.open
-    monkeypatch.setattr(FlaskClient, "open", lambda *args, **options: contextvars.Context().run(send, *args, **options))
 
 
 def issues(project, iid=None):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextvars
 import datetime as dt
 import io
 
 import pytest
-from flask.testing import FlaskClient
 
 from project_service.domain.access_levels import Visibility
 from project_service.domain.projects import Project
@@ -34,13 +32,6 @@ from tests.support.sample_data import (
 MISSING = {"message": "404 Not found"}
 CREATED_AT = dt.datetime(2026, 3, 14, 12, tzinfo=dt.UTC)
 DAY = dt.timedelta(days=1)
-
-
-@pytest.fixture(autouse=True)
-def _separate_contexts(monkeypatch):
-    # a request in the context of the test would see the ``g`` of the previous one
-    send = FlaskClient.open
-    monkeypatch.setattr(FlaskClient, "open", lambda *args, **options: contextvars.Context().run(send, *args, **options))
 
 
 def merge_requests_path(project, *more):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextvars
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from flask.testing import FlaskClient
 from sqlalchemy import select
 
 from project_service.domain.access_levels import Visibility
@@ -20,13 +18,6 @@ from tests.support.sample_data import DEV, GUS, MAX, NOBODY, OLIVE, PEOPLE, RITA
 MISSING = {"message": "404 Milestone Not Found"}
 TITLE_TAKEN_MESSAGE = "already being used for another group or project milestone."
 UNMODIFIED_SINCE_1990 = {"If-Unmodified-Since": "Mon, 01 Jan 1990 00:00:00 GMT"}
-
-
-@pytest.fixture(autouse=True)
-def _separate_contexts(monkeypatch):
-    # a request in the context of the test would see the ``g`` of the previous one
-    send = FlaskClient.open
-    monkeypatch.setattr(FlaskClient, "open", lambda *args, **options: contextvars.Context().run(send, *args, **options))
 
 
 def milestones(project, number=None):

@@ -18,6 +18,7 @@ from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.jobs import Task
 from project_service.runtime import embedded_redis
 from tests.conftest import SQLITE, make_app
+from tests.support.redis_servers import wait_until_ready
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +28,7 @@ def server(tmp_path_factory):
     settings = app.config["SETTINGS"]
     process = subprocess.Popen(embedded_redis.redis_command(settings))
     try:
-        embedded_redis.wait_until_ready(settings)
+        wait_until_ready(settings)
         app.extensions["redis"] = redis.Redis.from_url(settings.redis_url)
         yield app
     finally:

@@ -28,7 +28,13 @@ MAX_NAME_LENGTH = MAX_EMAIL_LENGTH = path_rules.LONGEST
 EMAIL_TAKEN = "Email has already been taken"
 USERNAME_TAKEN = "Username has already been taken"
 UNIQUE_EMAIL = "uq_users_email"
-AUDITED = ("name", "username", "email", "admin", "external", "can_create_group", "projects_limit", "private_profile")
+# appearance, what the service itself notes, and what has events of its own
+UNAUDITED = (
+    *("theme", "theme_id", "color_scheme_id", "namespace_id"),
+    *("last_activity_on", "current_sign_in_at", "last_sign_in_at", "current_sign_in_ip", "last_sign_in_ip"),
+    *("sign_in_count", "confirmed_at", "two_factor_grace_started_at"),
+    *("state", "deleting_since", "password_hash", "password_expired", "two_factor_enabled"),
+)
 
 
 def create_user(**fields: Any) -> User:
@@ -55,7 +61,7 @@ def create_user(**fields: Any) -> User:
 def update_user(user: User, **fields: Any) -> User:
     """Change a user; the personal namespace gets the same path and name."""
     lock_user(user)
-    former = audit.values_of(user, *AUDITED)
+    former = audit.settings_of(user, UNAUDITED)
     fields.pop("skip_confirmation", None)
     password = fields.pop("password", None)
     for name, value in _without_nulls(fields).items():
@@ -72,7 +78,7 @@ def update_user(user: User, **fields: Any) -> User:
         namespace = namespace_of(user)
         namespace.name, namespace.path = user.name, user.username
         path_registry.move_namespace(namespace, Invalid(username=path_rules.TAKEN))
-    audit.record_changes("user", user, former, audit.values_of(user, *AUDITED))
+    audit.record_changes("user", user, former, audit.settings_of(user, UNAUDITED))
     if user.email != former["email"]:
         db.session.execute(delete(PasswordReset).where(PasswordReset.user_id == user.id))  # mailed to the old address
         mails.queue_email_changed(user, former["email"])

@@ -27,7 +27,7 @@ from project_service.kit.http.errors import Invalid
 
 MENTION = re.compile(r"(?<![\w@])@([A-Za-z0-9_][A-Za-z0-9_.-]*)")
 MAX_MENTIONED_USERS = 50
-AUDITED = ("create_issue", "send_email", "auto_close_incident", "issue_template_key")
+UNAUDITED = ("issue_template",)  # the text of the template that the audited key names
 
 
 def change_status(author: User, alert: Alert, status: Status, *, ended_at: dt.datetime | None = None) -> None:
@@ -101,12 +101,14 @@ def save_incident_setting(project: Project, **fields: Any) -> None:
     if key and template is None:
         raise Invalid(issue_template_key="not found")
     fields |= {"issue_template_key": key or None, "issue_template": template}
-    now = clock.now()
-    row = insert(IncidentSetting).values(project_id=project.id, created_at=now, updated_at=now, **fields)
-    former = db.session.scalar(select(IncidentSetting).where(IncidentSetting.project_id == project.id))
-    before = audit.values_of(former, *AUDITED) if former else {}
-    db.session.execute(row.on_conflict_do_update(index_elements=["project_id"], set_={**fields, "updated_at": now}))
-    audit.record_changes("incident_setting", project, before, {name: fields.get(name) for name in AUDITED})
+    row = insert(IncidentSetting).values(project_id=project.id).on_conflict_do_nothing(index_elements=["project_id"])
+    db.session.execute(row)
+    setting = db.session.scalars(select(IncidentSetting).where(IncidentSetting.project_id == project.id)).one()
+    lock_row(setting, *fields)
+    before = audit.settings_of(setting, UNAUDITED)
+    for name, value in fields.items():
+        setattr(setting, name, value)
+    audit.record_changes("incident_setting", project, before, audit.settings_of(setting, UNAUDITED))
 
 
 def _mentioned(alert: Alert, body: str) -> list[User]:

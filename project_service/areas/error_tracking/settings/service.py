@@ -21,7 +21,8 @@ from project_service.kit.security.outgoing_http import client, rules
 REQUIRED = "is a required field"
 MAX_LENGTH = 255
 AUDIT_KIND = "error_tracking_setting"
-AUDITED = ("enabled", "integrated", "api_url")
+# found out and counted by the service itself
+UNAUDITED = ("sentry_project_id", "mails_day", "mails_sent", "mails_withheld")
 BARE = re.compile(rf"/{API_PATH}?")
 PATH = re.compile(rf"/{API_PATH}[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+/*|{BARE.pattern}")
 MAX_RESPONSE_BYTES = 1 << 20
@@ -34,12 +35,12 @@ def switch(
     project: Project, setting: ErrorTrackingSetting, *, active: bool, integrated: bool | None = None
 ) -> ErrorTrackingSetting:
     """Switch settings on or off; only complete ones can be switched on."""
-    former = audit.values_of(setting, *AUDITED)
+    former = audit.settings_of(setting, UNAUDITED)
     setting.enabled = active
     if integrated is not None:
         setting.integrated = integrated
     _check(setting, [])
-    audit.record_changes(AUDIT_KIND, project, former, audit.values_of(setting, *AUDITED))
+    audit.record_changes(AUDIT_KIND, project, former, audit.settings_of(setting, UNAUDITED))
     client_keys.ensure_first_key(project, setting)
     return setting
 
@@ -60,7 +61,7 @@ def save(project: Project, *, problems: list[str] | None = None, **fields: Any) 
     if problems is None:
         problems = url_problems(address, instance_settings.outgoing_policy())
     setting = queries.setting_of(project) or ErrorTrackingSetting(project_id=project.id)
-    former = audit.values_of(setting, *AUDITED)
+    former = audit.settings_of(setting, UNAUDITED)
     if address and "integrated" not in fields:
         setting.integrated = False
     if (setting.api_url or "").rstrip("/") != (address or "").rstrip("/"):
@@ -70,7 +71,7 @@ def save(project: Project, *, problems: list[str] | None = None, **fields: Any) 
     if token is not None:
         setting.token = token
     _check(setting, problems)
-    audit.record_changes(AUDIT_KIND, project, former, audit.values_of(setting, *AUDITED))
+    audit.record_changes(AUDIT_KIND, project, former, audit.settings_of(setting, UNAUDITED))
     if token is not None:
         audit.record(f"{AUDIT_KIND}_token_updated", project, "Changed token of the error tracker", change="token")
     client_keys.ensure_first_key(project, setting)

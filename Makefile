@@ -17,7 +17,7 @@ PYTEST := $(BIN)/python -m pytest -n $(PARALLEL) --dist loadfile --no-loadscope-
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install serve worker test check coverage format lint types imports migrate migration lock bench bench-quick bench-data bench-peers nightly screenshots security soak clean
+.PHONY: help install serve worker test check coverage format lint types imports migrate migration lock bench bench-quick bench-data bench-peers nightly screenshots security soak wheel clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -93,8 +93,13 @@ security: $(DEV) ## run bandit, semgrep and pip-audit; a part of nightly
 soak: $(DEV) ## run half an hour of load, and check memory and open files
 	$(BIN)/python -m pytest -m soak $(ARGS)
 
+wheel: $(RUN) ## build the wheel and the constraints for its dependencies in dist/
+	rm -rf dist
+	$(PIP) wheel --no-deps --wheel-dir dist .
+	sed -nE 's/^([a-z0-9._-]+)(\[[^]]*\])?(==[^\\]*[^ \\]).*/\1\3/p' requirements.lock > dist/constraints.txt
+
 clean: ## remove what was installed and cached; the data directory stays
-	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .coverage.* htmlcov
+	rm -rf .venv .cache dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .coverage.* htmlcov
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/python:

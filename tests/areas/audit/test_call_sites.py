@@ -6,8 +6,8 @@ import pytest
 
 from project_service.access import audit
 from project_service.areas.alerts.alerts import service as alerts_service
-from project_service.areas.error_tracking import service as error_tracking_service
-from project_service.areas.error_tracking.models import ErrorTrackingSetting
+from project_service.areas.error_tracking.settings import service as error_tracking_service
+from project_service.areas.error_tracking.settings.models import ErrorTrackingSetting
 from project_service.areas.instance import service as instance_service
 from project_service.domain.audit.models import AuditEvent
 from project_service.kit.db.session import db, unit_of_work

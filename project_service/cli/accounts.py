@@ -7,10 +7,9 @@ import click
 from project_service.areas.accounts.administration import service as accounts
 from project_service.areas.accounts.sign_in import two_factor
 from project_service.areas.accounts.tokens import service as token_service
-from project_service.cli.parameters import parse_day
-from project_service.domain.namespaces import PLANS, change_plan, find_group
+from project_service.cli.parameters import group_named, parse_day, user_named
+from project_service.domain.namespaces import PLANS, change_plan
 from project_service.domain.tokens import SCOPES
-from project_service.domain.users import user_by
 from project_service.factory import create_app
 from project_service.kit.db.session import unit_of_work
 
@@ -40,9 +39,7 @@ def create_user(username: str, email: str, name: str | None, admin: bool, passwo
 def disable_two_factor(username: str) -> None:
     """Switch two-factor authentication off for a user who has lost the second factor."""
     with create_app().app_context(), unit_of_work():
-        account = user_by(username)
-        if account is None:
-            raise click.BadParameter(f"there is no user {username}", param_hint="USERNAME")
+        account = user_named(username)
         if not account.two_factor_enabled:
             raise click.ClickException(f"{username}: {two_factor.NOT_ENABLED}")
         two_factor.reset_for(account)
@@ -67,10 +64,7 @@ def create_token(username: str, name: str, scopes: str, expires_at: str | None) 
         raise click.BadParameter(f"{', '.join(unknown)} (there are {', '.join(SCOPES)})", param_hint="--scopes")
     day = parse_day(expires_at, "--expires-at")
     with create_app().app_context(), unit_of_work():
-        owner = user_by(username)
-        if owner is None:
-            raise click.BadParameter(f"there is no user {username}", param_hint="USERNAME")
-        created = token_service.create_token(owner, name=name, scopes=requested, expires_at=day)
+        created = token_service.create_token(user_named(username), name=name, scopes=requested, expires_at=day)
         click.echo(created.token)
 
 
@@ -87,7 +81,7 @@ def set_plan(path: str, plan: str, trial_ends_on: str | None) -> None:
     """Give a group a plan, or take it away with "none"."""
     day = parse_day(trial_ends_on, "--trial-ends-on")
     with create_app().app_context(), unit_of_work():
-        change_plan(find_group(path), plan=None if plan == "none" else plan, trial_ends_on=day)
+        change_plan(group_named(path), plan=None if plan == "none" else plan, trial_ends_on=day)
     click.echo(f"{path}: {plan}")
 
 

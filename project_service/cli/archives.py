@@ -14,11 +14,12 @@ from project_service.cli.parameters import (
     READABLE_FILE,
     STANDARD_STREAM,
     WRITABLE_FILE,
+    project_named,
     regular_file,
+    user_named,
     writable_target,
 )
-from project_service.domain.projects import Project, find_project
-from project_service.domain.users import find_user_by
+from project_service.domain.projects import Project
 from project_service.factory import create_app
 from project_service.kit.db.session import db
 from project_service.transfers.archive import diff, inspection
@@ -59,7 +60,7 @@ def import_archive(file: Path, path: str, username: str, namespace: str | None, 
     The workers of the running service do the import.
     """
     with create_app().app_context():
-        user = find_user_by(username)
+        user = user_named(username)
         with regular_file(file) as archive:
             name = file.name if archive == file else PIPED_ARCHIVE_NAME
             with archive.open("rb") as stream:
@@ -82,7 +83,7 @@ def export_archive(project: str, file: Path, username: str) -> None:
     The workers of the running service do the export.
     """
     with writable_target(file) as target, create_app().app_context():
-        export_id = transfer_progress.start_export(find_user_by(username), find_project(project))
+        export_id = transfer_progress.start_export(user_named(username), project_named(project))
         _show_progress("Exporting", transfer_progress.follow_export(export_id, target))
         click.echo(str(file), err=file == STANDARD_STREAM)
 

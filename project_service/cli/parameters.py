@@ -10,16 +10,42 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 import click
 
+from project_service.domain.namespaces import Group, namespace_by
+from project_service.domain.projects import Project, project_by
+from project_service.domain.users import User, user_by
 from project_service.kit.http.fields import Date
 
+Row = TypeVar("Row")
 STANDARD_STREAM = Path("-")
 # a file that is read: a regular file, a named pipe, or standard input
 READABLE_FILE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 WRITABLE_FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
+
+
+def project_named(id_or_path: str) -> Project:
+    """The project of an argument; an error that names what there is not."""
+    return _existing(project_by(id_or_path), f"there is no project {id_or_path}")
+
+
+def user_named(id_or_username: str) -> User:
+    """The user of an argument or option."""
+    return _existing(user_by(id_or_username), f"there is no user {id_or_username}")
+
+
+def group_named(id_or_path: str) -> Group:
+    """The group of an argument."""
+    namespace = namespace_by(id_or_path)
+    return _existing(namespace if isinstance(namespace, Group) else None, f"there is no group {id_or_path}")
+
+
+def _existing(row: Row | None, text: str) -> Row:
+    if row is None:
+        raise click.ClickException(text)
+    return row
 
 
 def parse_day(text: str | None, option: str) -> dt.date | None:

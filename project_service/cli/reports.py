@@ -8,9 +8,9 @@ import click
 
 from project_service.areas.vulnerabilities.ingestion import ingestion
 from project_service.areas.vulnerabilities.report_types import REPORT_TYPES
-from project_service.cli.parameters import seekable_stream
-from project_service.domain.projects import find_project
+from project_service.cli.parameters import project_named, seekable_stream
 from project_service.factory import create_app
+from project_service.kit.http.errors import NotFound
 from project_service.kit.http.fields import LARGEST_INTEGER
 
 
@@ -41,7 +41,11 @@ def security_report() -> None:
 def ingest_report(project: str, file: IO[bytes], report_type: str | None, **options: Any) -> None:
     """Ingest a report, whose format is found out. PROJECT is an id or a full path; FILE may be - for standard input."""
     with create_app().app_context(), seekable_stream(file) as report:
-        result = ingestion.ingest(find_project(project), report, report_type, **options)
+        target = project_named(project)
+        try:
+            result = ingestion.ingest(target, report, report_type, **options)
+        except NotFound as error:
+            raise click.ClickException(f"{project} has no pipeline {options['pipeline_id']}") from error
     others = f", {result.left['total']} left out" if result.left["total"] else ""
     click.echo(
         f"pipeline {result.pipeline_id}: {result.found} found, {result.merged} merged, {result.dropped} dropped{others}"

@@ -18,7 +18,7 @@ from project_service.access.identity import Caller
 from project_service.domain.projects import Project
 from project_service.domain.users import User
 from project_service.kit.db.session import db, unit_of_work
-from project_service.kit.http.errors import Forbidden
+from project_service.kit.http.errors import Forbidden, NotFound
 from project_service.kit.storage import CHUNK_BYTES, storage
 from project_service.transfers import queries, service
 from project_service.transfers.models import FAILED, FINISHED, ProjectExport, ProjectImport
@@ -86,6 +86,8 @@ def start_export(user: User, project: Project) -> int:
         except Forbidden as error:
             text = f"{user.username} may not export {project.full_path}: that takes at least a maintainer"
             raise TransferFailed(text) from error
+        except NotFound as error:
+            raise TransferFailed(f"{user.username} may not see {project.full_path}") from error
         return service.start_export(user, project, None, None).id
 
 

@@ -26,7 +26,7 @@ from project_service.areas.variables.importing import (
 from project_service.areas.variables.models import ANY_SCOPE
 from project_service.areas.variables.schemas import EffectiveVariableSchema
 from project_service.areas.variables.service import KEY
-from project_service.domain.projects import find_project
+from project_service.cli.parameters import project_named
 from project_service.factory import create_app
 from project_service.kit import exact_json
 from project_service.kit.db.session import rollback, unit_of_work
@@ -102,7 +102,7 @@ def import_file(
         entries = parse(file.read(MAX_FILE_BYTES + 1))
         with create_app().app_context(), unit_of_work():
             done = import_variables(
-                find_project(project), entries, environment_scope=environment, replace=replace, **attributes
+                project_named(project), entries, environment_scope=environment, replace=replace, **attributes
             )
             if dry_run:
                 rollback()
@@ -123,7 +123,7 @@ def _report(done: list[ImportedVariable], *, dry_run: bool) -> None:
 
 def _of_this_server(path: str, environment: str, protected: bool, hidden: bool) -> list[EffectiveVariable]:
     with create_app().app_context(), unit_of_work():
-        project = find_project(path)
+        project = project_named(path)
         variables = effective_variables(project, environment, protected=protected, with_hidden=hidden)
         record_reading(project, variables, "export")
     return variables
@@ -144,6 +144,8 @@ def _of_remote_server(
         rows = orjson.loads(answer.data)
     except (urllib3.exceptions.HTTPError, ValueError) as error:
         raise click.ClickException(f"{server} does not answer as expected ({type(error).__name__})") from error
+    if answer.status == 404:
+        raise click.ClickException(f"{server} has no project {project}, or the token may not read its variables")
     if answer.status != 200:
         text = str(rows.get("message", rows.get("error", ""))) if isinstance(rows, dict) else ""
         raise click.ClickException(f"{server} refuses: {answer.status} {text.removeprefix(str(answer.status)).strip()}")

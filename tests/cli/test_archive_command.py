@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from project_service.cli import application, main, transfer_progress
 from project_service.kit.db.session import db
-from project_service.kit.http.errors import NotFound, Unprocessable
+from project_service.kit.http.errors import Unprocessable
 from project_service.transfers.archive import extraction, layout
 from project_service.transfers.models import ImportFailure, ProjectExport
 from tests.support.archives import MOMENT, make_archive, make_event, make_issue, make_note, unpack
@@ -222,7 +222,7 @@ def test_an_extraction_error_names_the_temporary_directory(words, write, monkeyp
     ("name", "error", "text"),
     [
         (DEV, transfer_progress.TransferFailed, "dev may not export acme/shop: that takes at least a maintainer"),
-        (SAM, NotFound, "404 Project Not Found"),
+        (SAM, transfer_progress.TransferFailed, "sam may not see acme/shop"),
     ],
 )
 def test_the_export_command_needs_a_permitted_user(name, error, text, project, people):

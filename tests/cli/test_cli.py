@@ -93,7 +93,6 @@ def test_a_taken_username_is_reported_in_one_line(run):
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("nobody", "--name", "t", "--scopes", "api"), "there is no user nobody"),
         (("tess", "--name", "t", "--scopes", "everything"), "everything"),
         (("tess", "--name", "t", "--scopes", "api", "--expires-at", "someday"), "not a date"),
         (("tess", "--name", "t"), "--scopes"),
@@ -103,6 +102,21 @@ def test_an_invalid_token_is_refused(words, text, run):
     response = run("token", "create", *words)
 
     assert (response.exit_code, text in response.output) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("token", "create", "nobody", "--name", "t", "--scopes", "api"), "Error: there is no user nobody\n"),
+        (("user", "disable-two-factor", "nobody"), "Error: there is no user nobody\n"),
+        (("namespace", "set-plan", "no/such", "gold"), "Error: there is no group no/such\n"),
+        (("variables", "export", "no/such"), "Error: there is no project no/such\n"),
+    ],
+)
+def test_a_refusal_names_what_there_is_not(words, text, run):
+    response = run(*words)
+
+    assert (response.exit_code, response.output) == (1, text)
 
 
 @pytest.mark.parametrize(

@@ -94,8 +94,8 @@ def test_a_report_is_ingested(ingest, environment):
             {"vulnerabilities": [{"name": "A", "severity": 1}]},
             *((), {}, "sast security report parsing failed: /vulnerabilities/0/severity must be a string or null"),
         ),
-        ({}, (), {"project": "shop/none"}, "404 Project Not Found"),
-        ({}, ("--pipeline-id", "77"), {}, "404 Pipeline Not Found"),
+        ({}, (), {"project": "shop/none"}, "Error: there is no project shop/none"),
+        ({}, ("--pipeline-id", "77"), {}, "Error: shop/till has no pipeline 77"),
         ({}, ("--sha", "x"), {}, "sha"),
     ],
 )

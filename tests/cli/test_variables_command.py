@@ -200,7 +200,7 @@ def test_variables_are_exported_from_another_server(run, project, store, client_
     missing = run("export", "acme/nothing", "--server", "https://ps.example.org", "--token", "t")
     assert (missing.exit_code, missing.stderr) == (
         1,
-        "Error: https://ps.example.org refuses: 404 Project Not Found\n",
+        "Error: https://ps.example.org has no project acme/nothing, or the token may not read its variables\n",
     )
     assert reload(project).path == "shop"
 

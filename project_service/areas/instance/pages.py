@@ -53,7 +53,8 @@ def save_settings() -> Any:
     before = SettingsForm.of(instance_settings.all_settings()).texts()
     changes = {name: text for name, text in form.texts().items() if text != before[name]}
     if form.accepted(lambda: service.change_settings_from_text(changes)):
-        flash("The settings were changed. They apply from the next request on.")
+        changed = "The settings were changed. They apply from the next request on."
+        flash(changed if changes else "Nothing was changed.")
         return redirect("/admin/settings")
     return _settings(form), 422
 

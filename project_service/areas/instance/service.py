@@ -107,8 +107,22 @@ def change_settings(changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def change_settings_from_text(texts: dict[str, str]) -> dict[str, Any]:
-    """Change application settings from the command line, where all values are texts."""
-    return change_settings(load(SettingsUpdateSchema(), parameters=texts))
+    """Change application settings from a form or the command line, where all values are texts.
+
+    Raises:
+        Invalid: some values are not; the messages are those of their settings.
+
+    """
+    changes: dict[str, Any] = {}
+    problems: dict[str, str | list[str]] = {}
+    for name, text in texts.items():
+        try:
+            changes |= load(SettingsUpdateSchema(), parameters={name: text})
+        except BadParameters as error:
+            problems[name] = str(error).removeprefix(f"{name} ")
+    if problems:
+        raise Invalid(**problems)
+    return change_settings(changes)
 
 
 def _set_boolean(name: str, *, on: bool, actors: list[str], groups: list[str]) -> None:

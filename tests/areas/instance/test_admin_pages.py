@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from project_service.areas.instance import probes, setting_texts
@@ -44,8 +46,10 @@ def test_untouched_settings_keep_their_values(app, administrator):
     with app.test_request_context():
         fields = form_fields()
 
-    administrator.send(SETTINGS, **fields)
+    response = administrator.send(SETTINGS, **fields)
 
+    assert (response.status_code, response.location) == (302, SETTINGS)
+    assert "Nothing was changed." in administrator.get(SETTINGS).text
     assert instance_settings.all_settings() == before
 
 
@@ -57,6 +61,7 @@ def test_an_invalid_setting_changes_nothing(app, administrator):
 
     assert response.status_code == 422
     assert 'value="many"' in response.text
+    assert re.search('id="max_import_size-wrong">[^<]* is invalid</p>', response.text)
     assert setting("max_export_size") == 0
 
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 import click
 from sqlalchemy.exc import OperationalError
 
-from project_service.cli import accounts, archives, database, instance, processes, reports, transfer_progress, variables
+from project_service.cli import (
+    accounts,
+    alerts,
+    archives,
+    database,
+    instance,
+    processes,
+    reports,
+    transfer_progress,
+    variables,
+)
 from project_service.kit.http.errors import Invalid, ServiceError
 from project_service.kit.security import key_ring
 from project_service.runtime.backups.archive import BackupError
@@ -18,7 +28,7 @@ def commands() -> None:
     """All commands but ``serve``."""
 
 
-for module in (accounts, archives, database, instance, processes, reports, variables):
+for module in (accounts, alerts, archives, database, instance, processes, reports, variables):
     for command in module.COMMANDS:
         commands.add_command(command)
 

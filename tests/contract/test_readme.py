@@ -17,6 +17,7 @@ import pytest
 REPOSITORY = Path(__file__).parents[2]
 README = (REPOSITORY / "README.md").read_text()
 ADDRESS = "http://127.0.0.1:8080"
+HOST = "127.0.0.1:8080"
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMANDS, OUTPUTS = ("sh", "python"), ("json", "text")
 LISTENING_LINE = re.compile(r"listens on (http://\S+)")
@@ -106,14 +107,20 @@ def outputs(service: Service) -> list[str]:
     script = ["set -euo pipefail"]
     for block in tour():
         text = (
-            block.commands.replace(ADDRESS, service.address)
+            block.commands.replace(HOST, service.address.removeprefix("http://"))
             .replace("var/initial_credentials", str(service.data_dir / "initial_credentials"))
-            .replace(".venv/bin/python", sys.executable)
+            .replace(".venv/bin/", f"{Path(sys.executable).parent}/")
         )
         script.append(f"{sys.executable} - <<'END'\n{text}END" if block.language == "python" else text)
         script.append(f"echo '{BETWEEN}'")
     ran = subprocess.run(
-        [bash, "-c", "\n".join(script)], cwd=REPOSITORY, capture_output=True, text=True, timeout=300, check=False
+        [bash, "-c", "\n".join(script)],
+        cwd=REPOSITORY,
+        env=os.environ | {"PROJECT_SERVICE_DATA_DIR": str(service.data_dir)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout.split(f"{BETWEEN}\n")[:-1]

@@ -163,8 +163,8 @@ def _register() -> None:
             guards.mark(view, body_bytes=MAX_BODY_BYTES)
             collector.add_url_rule(rule, f"{end}{name}", view, methods=["POST"], **options)
             collector.add_url_rule(rule, f"{end}{name}_options", answer_options, methods=["OPTIONS"], **options)
-            others = [method for method in webhooks.OTHER_METHODS if method != "OPTIONS"]
-            collector.add_url_rule(rule, f"{end}{name}_other", refuse_method, methods=others, **options)
+            other_methods = [method for method in webhooks.OTHER_METHODS if method != "OPTIONS"]
+            collector.add_url_rule(rule, f"{end}{name}_other", refuse_method, methods=other_methods, **options)
 
 
 _register()
@@ -172,16 +172,16 @@ _register()
 
 def _given_key() -> str | None:
     """Return the key in the query or the headers; ``None`` without one."""
-    if found := request.args.get("sentry_key"):
-        return found
+    if key := request.args.get("sentry_key"):
+        return key
     for name in ("X-Sentry-Auth", "Authorization"):
         scheme, _, text = request.headers.get(name, "").strip().partition(" ")
         if scheme.lower() != "sentry":
             continue
         pairs = (pair.strip().partition("=") for pair in text.split(","))
-        found = next((value.strip() for key, _, value in pairs if key.strip() == "sentry_key"), "")
-        if found:
-            return found
+        key = next((value.strip() for key, _, value in pairs if key.strip() == "sentry_key"), "")
+        if key:
+            return key
     return None
 
 
@@ -281,7 +281,7 @@ def _read_event(payload: bytes) -> dict[str, Any]:
 
 def _discarded(reports: list[bytes]) -> dict[str, int]:
     """Return how many events SDKs have discarded, by reason; malformed reports are ignored."""
-    found: dict[str, int] = {}
+    discarded: dict[str, int] = {}
     for report in reports:
         try:
             raw = envelopes.read_json(report)
@@ -294,8 +294,8 @@ def _discarded(reports: list[bytes]) -> dict[str, int]:
             reason, quantity = entry.get("reason"), entry.get("quantity")
             if isinstance(reason, str) and isinstance(quantity, int) and 0 < quantity <= MAX_REPORTED_EVENTS:
                 name = f"sdk:{reason if reason in DISCARD_REASONS else 'other'}"
-                found[name] = found.get(name, 0) + int(quantity)
-    return found
+                discarded[name] = discarded.get(name, 0) + int(quantity)
+    return discarded
 
 
 def _count_discarded(receiver: EventReceiver, discarded: dict[str, int]) -> None:

@@ -249,10 +249,10 @@ def read_event_id(value: Any) -> str | None:
     """Return the id of an event as 32 hexadecimal digits, ``None`` if absent."""
     if value is None:
         return None
-    found = value.replace("-", "").lower() if isinstance(value, str) and len(value) <= 40 else ""
-    if not EVENT_ID.fullmatch(found):
+    event_id = value.replace("-", "").lower() if isinstance(value, str) and len(value) <= 40 else ""
+    if not EVENT_ID.fullmatch(event_id):
         raise MalformedBody("the event_id is invalid")
-    return found
+    return event_id
 
 
 def read_json(raw: bytes) -> Any:
@@ -308,9 +308,9 @@ def _skip(body: io.BufferedReader, length: int) -> int:
 
 def _read_object(raw: bytes, what: str) -> dict[str, Any]:
     try:
-        found = read_json(raw)
+        header = read_json(raw)
     except ValueError as error:
         raise MalformedBody(f"{what} is not JSON") from error
-    if not isinstance(found, dict):
+    if not isinstance(header, dict):
         raise MalformedBody(f"{what} is no object")
-    return found
+    return header

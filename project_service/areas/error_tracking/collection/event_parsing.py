@@ -86,7 +86,7 @@ def parse_event(raw: dict[str, Any], arrival: Arrival, cleaner: Cleaner) -> Pars
     """Parse the JSON object of an event."""
     exceptions = stack_traces.exceptions_of(raw.get("exception"), cleaner)
     threads: list[Entry] = []
-    if not any(one["frames"] for one in exceptions):
+    if not any(exception["frames"] for exception in exceptions):
         threads = stack_traces.threads_of(raw.get("threads"), cleaner)
     message = message_of(raw, cleaner)
     event: dict[str, Any] = {name: cleaner.name(raw.get(name)) for name in NAMES}
@@ -142,8 +142,8 @@ def read_time(raw: Any) -> dt.datetime | None:
     try:
         if isinstance(raw, str):
             # the standard library takes at most six digits of a fraction
-            found = dt.datetime.fromisoformat(FRACTION.sub(r".\1", raw.strip()[:64].upper()))
-            return (found if found.tzinfo else found.replace(tzinfo=dt.UTC)).astimezone(dt.UTC)
+            moment = dt.datetime.fromisoformat(FRACTION.sub(r".\1", raw.strip()[:64].upper()))
+            return (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).astimezone(dt.UTC)
         if isinstance(raw, int | float) and not isinstance(raw, bool) and math.isfinite(raw):
             return dt.datetime.fromtimestamp(raw, dt.UTC)
     except (ValueError, OverflowError, OSError):
@@ -164,8 +164,8 @@ def _occurred_at(raw: Any, arrival: Arrival) -> dt.datetime:
 
 def _user(raw: dict[str, Any], arrival: Arrival, cleaner: Cleaner) -> tuple[dict[str, str] | None, Any]:
     """Return the user as stored, and kind and value of who is counted."""
-    found = raw["user"] if isinstance(raw.get("user"), dict) else {}
-    user = {name: text for name in USER_FIELDS if (text := cleaner.optional_text(found.get(name)))}
+    user = raw["user"] if isinstance(raw.get("user"), dict) else {}
+    user = {name: text for name in USER_FIELDS if (text := cleaner.optional_text(user.get(name)))}
     sdk = raw["sdk"] if isinstance(raw.get("sdk"), dict) else {}
     settings = sdk["settings"] if isinstance(sdk.get("settings"), dict) else {}
     is_auto = user.get("ip_address") == AUTO_ADDRESS
@@ -195,20 +195,22 @@ def _tags(raw: Any, cleaner: Cleaner) -> list[dict[str, str]]:
 def _request(raw: Any, cleaner: Cleaner) -> dict[str, Any] | None:
     if not isinstance(raw, dict):
         return None
-    found: dict[str, Any] = cleaner.data({name: raw[name] for name in REQUEST_FIELDS if raw.get(name) is not None})
-    return found or None
+    request: dict[str, Any] = cleaner.data({name: raw[name] for name in REQUEST_FIELDS if raw.get(name) is not None})
+    return request or None
 
 
 def _breadcrumbs(raw: Any, cleaner: Cleaner) -> list[dict[str, Any]]:
     values = raw.get("values") if isinstance(raw, dict) else raw
-    found = [one for one in values if isinstance(one, dict)] if isinstance(values, list) else []
+    breadcrumbs = (
+        [breadcrumb for breadcrumb in values if isinstance(breadcrumb, dict)] if isinstance(values, list) else []
+    )
     crumbs = []
-    for one in found[-MAX_BREADCRUMBS:]:
-        moment = read_time(one.get("timestamp"))
+    for breadcrumb in breadcrumbs[-MAX_BREADCRUMBS:]:
+        moment = read_time(breadcrumb.get("timestamp"))
         crumb: dict[str, Any] = {"timestamp": moment.isoformat().replace("+00:00", "Z") if moment else None}
-        crumb |= {name: cleaner.name(one.get(name)) for name in BREADCRUMB_NAMES}
-        crumb["message"] = cleaner.optional_text(one.get("message"))
-        crumb["data"] = cleaner.data(one["data"]) if isinstance(one.get("data"), dict) else None
+        crumb |= {name: cleaner.name(breadcrumb.get(name)) for name in BREADCRUMB_NAMES}
+        crumb["message"] = cleaner.optional_text(breadcrumb.get("message"))
+        crumb["data"] = cleaner.data(breadcrumb["data"]) if isinstance(breadcrumb.get("data"), dict) else None
         crumbs.append(crumb)
     return crumbs
 
@@ -220,13 +222,13 @@ def _object(raw: Any, cleaner: Cleaner) -> dict[str, Any]:
 def _modules(raw: Any, cleaner: Cleaner) -> dict[str, str]:
     """Return packages and their versions; their names say nothing about secrets (``google-auth``)."""
     pairs = list(raw.items())[:MAX_ENTRIES] if isinstance(raw, dict) else []
-    found = ((cleaner.text(name, MAX_KEY_LENGTH), cleaner.optional_text(version)) for name, version in pairs)
-    return {name: version for name, version in found if version is not None}
+    modules = ((cleaner.text(name, MAX_KEY_LENGTH), cleaner.optional_text(version)) for name, version in pairs)
+    return {name: version for name, version in modules if version is not None}
 
 
 def _fingerprint(raw: Any, cleaner: Cleaner) -> list[str]:
     values = [raw] if isinstance(raw, str) else raw if isinstance(raw, list) else []
-    return [cleaner.text(text) for one in values[:MAX_ENTRIES] if (text := as_text(one)) is not None]
+    return [cleaner.text(text) for part in values[:MAX_ENTRIES] if (text := as_text(part)) is not None]
 
 
 def _bounded(details: dict[str, Any], max_bytes: int) -> dict[str, Any]:

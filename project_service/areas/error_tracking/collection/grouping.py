@@ -41,9 +41,9 @@ def is_typed(exception: Entry | None) -> bool:
 def digest_of(fingerprint: Sequence[str], exceptions: Sequence[Entry], text: str) -> str:
     """Return the digest that decides the error. ``text`` is the template of the message, or the value."""
     default = _digest(_default_parts(exceptions, text))
-    if not fingerprint or all(DEFAULT_FINGERPRINT.fullmatch(one.strip()) for one in fingerprint):
+    if not fingerprint or all(DEFAULT_FINGERPRINT.fullmatch(part.strip()) for part in fingerprint):
         return default
-    return _digest(["fingerprint", *(DEFAULT_FINGERPRINT.sub(default, one) for one in fingerprint)])
+    return _digest(["fingerprint", *(DEFAULT_FINGERPRINT.sub(default, part) for part in fingerprint)])
 
 
 def _default_parts(exceptions: Sequence[Entry], text: str) -> list[Any]:
@@ -52,7 +52,7 @@ def _default_parts(exceptions: Sequence[Entry], text: str) -> list[Any]:
         return ["message", normalised(text)]
     causes: list[str] = []
     if not _mechanism(main).get("is_exception_group"):
-        causes = [one["type"] or "" for one in reversed(exceptions[:-1])][:MAX_CAUSES]
+        causes = [exception["type"] or "" for exception in reversed(exceptions[:-1])][:MAX_CAUSES]
     if keys := frame_keys(relevant_frames(exceptions)):
         return ["frames", main["type"], causes, keys]
     return ["value", main["type"], causes, normalised(main["value"] or "")]
@@ -120,10 +120,10 @@ def culprit_of(event: dict[str, Any], exceptions: Sequence[Entry], threads: Sequ
         return str(event["transaction"])
     if frames := relevant_frames(exceptions) or relevant_frames(threads):
         frame = frames[-1]
-        place = frame["module"] or frame["filename"] or frame["abs_path"] or ""
+        location = frame["module"] or frame["filename"] or frame["abs_path"] or ""
         function = frame["function"] or "?"
         is_javascript = event["platform"] in JAVASCRIPT
-        return (f"{function}({place})" if is_javascript else f"{place} in {function}")[:MAX_NAME_LENGTH]
+        return (f"{function}({location})" if is_javascript else f"{location} in {function}")[:MAX_NAME_LENGTH]
     url = (event["request"] or {}).get("url")
     if isinstance(url, str) and url:
         return url.partition("?")[0][:MAX_NAME_LENGTH]

@@ -147,13 +147,13 @@ def prune_errors(project_id: int, keep: int, except_id: int) -> None:
 
     The error that was just created (``except_id``) stays, however old its event is: what was accepted is stored.
     """
-    some = select(TrackedError.id).where(TrackedError.project_id == project_id)
-    excess = (db.session.scalar(select(func.count()).select_from(some.subquery())) or 0) - keep
+    batch = select(TrackedError.id).where(TrackedError.project_id == project_id)
+    excess = (db.session.scalar(select(func.count()).select_from(batch.subquery())) or 0) - keep
     if excess <= 0:
         return
     is_open = case((TrackedError.status == ErrorStatus.UNRESOLVED, 1), else_=0)
     oldest = (
-        some.where(TrackedError.issue_id.is_(None), TrackedError.id != except_id)
+        batch.where(TrackedError.issue_id.is_(None), TrackedError.id != except_id)
         .order_by(is_open, TrackedError.last_seen, TrackedError.id)
         .limit(min(excess, PRUNE_BATCH))
     )
@@ -300,8 +300,8 @@ def _count_periods_statement(_dialect: str) -> Any:
 
 def _facet_exists(kind: Facet, name: str) -> Any:
     facet = FACETS.c
-    found = (facet.error_id == DIGESTS.c.error_id, facet.kind == int(kind), facet.value == bindparam(name))
-    return exists().where(*found)
+    conditions = (facet.error_id == DIGESTS.c.error_id, facet.kind == int(kind), facet.value == bindparam(name))
+    return exists().where(*conditions)
 
 
 # Statements of every event are built once.

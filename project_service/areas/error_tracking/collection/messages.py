@@ -55,12 +55,12 @@ def filled_in(template: str, parameters: list[Any] | dict[str, Any]) -> str:
     """Fill in the parameters of a template with ``%s``, ``%d`` and ``%(name)s``; one that does not fit is returned."""
     rest = iter(parameters[:MAX_PARAMETERS] if isinstance(parameters, list) else ())
 
-    def replace(found: re.Match[str]) -> str:
-        if found[2] == "%" and not found[1]:
+    def replace(placeholder: re.Match[str]) -> str:
+        if placeholder[2] == "%" and not placeholder[1]:
             return "%"
-        if found[2] not in CONVERSIONS or not found[2]:
+        if placeholder[2] not in CONVERSIONS or not placeholder[2]:
             raise _Unfit
-        return _parameter(found[1], rest, parameters)
+        return _parameter(placeholder[1], rest, parameters)
 
     try:
         filled = PLACEHOLDER.sub(replace, template)
@@ -84,7 +84,7 @@ def _filled(parts: dict[str, Any], quoted: bool) -> str | None:
         return None
     template, parameters = template[:MAX_TEXT_LENGTH], parts.get("params")
     if quoted and isinstance(parameters, list):
-        parameters = [_unquoted(one) for one in parameters]
+        parameters = [_unquoted(parameter) for parameter in parameters]
     return filled_in(template, parameters) if isinstance(parameters, list | dict) and parameters else template
 
 

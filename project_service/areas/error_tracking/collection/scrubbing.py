@@ -117,15 +117,15 @@ class Cleaner:
 
     def optional_text(self, value: Any, limit: int = MAX_TEXT_LENGTH) -> str | None:
         """Return a text or number as text; ``None`` for everything else and for an empty text."""
-        found = as_text(value)
-        return self.text(found, limit) or None if found else None
+        text = as_text(value)
+        return self.text(text, limit) or None if text else None
 
     def name(self, value: Any) -> str | None:
         """Return a short text, cut at 255 characters; ``None`` if it is no text or blank."""
-        found = as_text(value)
-        if found is None:
+        text = as_text(value)
+        if text is None:
             return None
-        return self.text(found[: 2 * MAX_NAME_LENGTH])[:MAX_NAME_LENGTH].strip() or None
+        return self.text(text[: 2 * MAX_NAME_LENGTH])[:MAX_NAME_LENGTH].strip() or None
 
     def data(self, value: Any, depth: int = MAX_DEPTH) -> Any:
         """Return nested data with every text and list bounded, and the values of secret keys removed."""
@@ -278,10 +278,10 @@ def _is_value_of(key: str, text: str, colon: int) -> bool:
 
 def _value_of(text: str, position: int, *, is_header: bool) -> tuple[int, int]:
     """Return where the value behind a separator or option begins and ends, without its quotation marks."""
-    opening = VALUE_START.match(text, position)
-    start = position if opening is None else opening.end()
-    if opening is not None and opening[1]:
-        end = text.find(opening[1], start)
+    quote = VALUE_START.match(text, position)
+    start = position if quote is None else quote.end()
+    if quote is not None and quote[1]:
+        end = text.find(quote[1], start)
         end = len(text) if end == -1 else end
     elif is_header:
         ending = LINE_END.search(text, start)
@@ -298,31 +298,31 @@ def _value_of(text: str, position: int, *, is_header: bool) -> tuple[int, int]:
 
 def _value_of_assignment(text: str, position: int) -> int:
     """Return the end of the value of an annotated name."""
-    opening = VALUE_START.match(text, position)
-    start = position if opening is None else opening.end()
-    if opening is not None and opening[1]:
-        end = text.find(opening[1], start)
+    quote = VALUE_START.match(text, position)
+    start = position if quote is None else quote.end()
+    if quote is not None and quote[1]:
+        end = text.find(quote[1], start)
         return len(text) if end == -1 else end
     ending = VALUE_END.search(text, start)
     return len(text) if ending is None else ending.start()
 
 
-def _without_password(found: re.Match[str]) -> str:
-    return f"://{FILTERED}@" if ":" in found[0][3:] else found[0]
+def _without_password(match: re.Match[str]) -> str:
+    return f"://{FILTERED}@" if ":" in match[0][3:] else match[0]
 
 
 def _without_private_keys(text: str) -> str:
     parts: list[str] = []
     last = 0
-    for found in PRIVATE_KEY.finditer(text):
-        if found.start() < last:
+    for key in PRIVATE_KEY.finditer(text):
+        if key.start() < last:
             continue
-        end = PRIVATE_KEY_END.search(text, found.end())
-        parts += (text[last : found.start()], FILTERED)
+        end = PRIVATE_KEY_END.search(text, key.end())
+        parts += (text[last : key.start()], FILTERED)
         last = len(text) if end is None else end.end()
     return "".join((*parts, text[last:]))
 
 
-def _without_card(found: re.Match[str]) -> str:
-    digits = found[0].replace(" ", "").replace("-", "")
-    return FILTERED if passes_luhn(digits) else found[0]
+def _without_card(match: re.Match[str]) -> str:
+    digits = match[0].replace(" ", "").replace("-", "")
+    return FILTERED if passes_luhn(digits) else match[0]

@@ -19,41 +19,43 @@ def exceptions_of(raw: Any, cleaner: Cleaner) -> list[Entry]:
     """Return the exceptions of an event, oldest first: the newest 50."""
     return [
         {
-            "type": cleaner.name(one.get("type")),
-            "value": cleaner.optional_text(one.get("value")),
-            "module": cleaner.name(one.get("module")),
-            "mechanism": cleaner.data(one["mechanism"]) if isinstance(one.get("mechanism"), dict) else None,
-            "frames": frames_of(one.get("stacktrace"), cleaner),
+            "type": cleaner.name(exception.get("type")),
+            "value": cleaner.optional_text(exception.get("value")),
+            "module": cleaner.name(exception.get("module")),
+            "mechanism": cleaner.data(exception["mechanism"]) if isinstance(exception.get("mechanism"), dict) else None,
+            "frames": frames_of(exception.get("stacktrace"), cleaner),
         }
-        for one in _values(raw)[-MAX_EXCEPTIONS:]
+        for exception in _values(raw)[-MAX_EXCEPTIONS:]
     ]
 
 
 def threads_of(raw: Any, cleaner: Cleaner) -> list[Entry]:
     """Return the stacks of threads; the last is the one that crashed, else the current one, else the first."""
-    threads = [one for one in _values(raw)[:MAX_EXCEPTIONS] if _raw_frames(one.get("stacktrace"))]
+    threads = [thread for thread in _values(raw)[:MAX_EXCEPTIONS] if _raw_frames(thread.get("stacktrace"))]
     if not threads:
         return []
-    chosen = next((one for mark in ("crashed", "current") for one in threads if one.get(mark) is True), threads[0])
-    ordered = [one for one in threads if one is not chosen] + [chosen]
+    chosen = next(
+        (thread for mark in ("crashed", "current") for thread in threads if thread.get(mark) is True), threads[0]
+    )
+    ordered = [thread for thread in threads if thread is not chosen] + [chosen]
     return [
         {
             "type": None,
             "value": None,
             "module": None,
             "mechanism": None,
-            "frames": frames_of(one.get("stacktrace"), cleaner),
+            "frames": frames_of(thread.get("stacktrace"), cleaner),
         }
-        for one in ordered
+        for thread in ordered
     ]
 
 
 def frames_of(raw: Any, cleaner: Cleaner) -> list[Frame]:
     """Return the frames of a stack trace, oldest first; of more than 250 the first and the last 125."""
-    found = _raw_frames(raw)
-    if len(found) > MAX_FRAMES:
-        found = found[: MAX_FRAMES // 2] + found[-MAX_FRAMES // 2 :]
-    return [_frame(one, cleaner) for one in found]
+    frames = _raw_frames(raw)
+    if len(frames) > MAX_FRAMES:
+        frames = frames[: MAX_FRAMES // 2] + frames[-MAX_FRAMES // 2 :]
+    return [_frame(frame, cleaner) for frame in frames]
 
 
 def _raw_frames(raw: Any) -> list[dict[str, Any]]:
@@ -62,7 +64,7 @@ def _raw_frames(raw: Any) -> list[dict[str, Any]]:
         return []
     if len(frames) > MAX_FRAMES:
         frames = frames[: MAX_FRAMES // 2] + frames[-MAX_FRAMES // 2 :]
-    return [one for one in frames if isinstance(one, dict)]
+    return [frame for frame in frames if isinstance(frame, dict)]
 
 
 def _frame(raw: dict[str, Any], cleaner: Cleaner) -> Frame:
@@ -84,12 +86,12 @@ def _values(raw: Any) -> list[dict[str, Any]]:
     """Return what is sent as ``{"values": […]}``, as a list, or alone."""
     if isinstance(raw, dict):
         raw = raw["values"] if isinstance(raw.get("values"), list) else [raw]
-    return [one for one in raw if isinstance(one, dict)] if isinstance(raw, list) else []
+    return [value for value in raw if isinstance(value, dict)] if isinstance(raw, list) else []
 
 
 def _lines(raw: Any, cleaner: Cleaner) -> list[str]:
-    found = raw[:MAX_ENTRIES] if isinstance(raw, list) else []
-    return [_line(one, cleaner) for one in found if isinstance(one, str)]
+    lines = raw[:MAX_ENTRIES] if isinstance(raw, list) else []
+    return [_line(line, cleaner) for line in lines if isinstance(line, str)]
 
 
 def _line(text: str, cleaner: Cleaner) -> str:

@@ -41,7 +41,7 @@ class ErrorBackend(Protocol):
     def show(self, error_id: str) -> ErrorView:
         """One error; raises ``NotFound``."""
 
-    def page(self, wanted: dict[str, Any], position: str) -> ErrorPage:
+    def page(self, filters: dict[str, Any], position: str) -> ErrorPage:
         """Return a page of the list for people; ``position`` is its number or cursor."""
 
     def details(self, error_id: str, event_id: str) -> ErrorDetails:
@@ -81,12 +81,12 @@ class IntegratedErrors:
         """One error; raises ``NotFound``."""
         return error_queries.views_of([error_queries.find_error(self.project, error_id)])[0]
 
-    def page(self, wanted: dict[str, Any], position: str) -> ErrorPage:
+    def page(self, filters: dict[str, Any], position: str) -> ErrorPage:
         """Return a page of the list for people; ``position`` is its number."""
         number = min(max(whole_number(position) or 1, 1), MAX_PAGE)
-        period: Period | None = wanted.get("period")
+        period: Period | None = filters.get("period")
         since = None if period is None else dt.datetime.fromtimestamp(period.starts[0], dt.UTC)
-        statement = error_queries.errors_matching(self.project, **wanted, since=since)
+        statement = error_queries.errors_matching(self.project, **filters, since=since)
         rows = db.session.scalars(statement.limit(DEFAULT_SIZE + 1).offset((number - 1) * DEFAULT_SIZE)).all()
         return ErrorPage(
             error_queries.views_of(rows[:DEFAULT_SIZE], period or LAST_DAY),

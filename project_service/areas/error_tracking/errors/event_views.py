@@ -82,10 +82,10 @@ def exceptions_of(event: TrackedErrorEvent) -> list[dict[str, Any]]:
     """Return the exceptions of an event, oldest first; the stack of a thread has neither type nor value."""
     return [
         {
-            **{name: one.get(name) for name in ("type", "value", "module", "mechanism")},
-            "frames": [shown_frame(frame) for frame in one.get("frames", ())],
+            **{name: exception.get(name) for name in ("type", "value", "module", "mechanism")},
+            "frames": [shown_frame(frame) for frame in exception.get("frames", ())],
         }
-        for one in event.details.get("exceptions", ())
+        for exception in event.details.get("exceptions", ())
     ]
 
 

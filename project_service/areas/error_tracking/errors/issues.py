@@ -75,14 +75,14 @@ def create_issue(author: User, error: ErrorView, exceptions: Sequence[dict[str, 
 
 def description_of(error: ErrorView, exceptions: Sequence[dict[str, Any]]) -> str:
     """Return the description of an issue. Values of events are written as code, where Markdown has no effect."""
-    seen = [
+    times = [
         (name, clock.isoformat(moment))
         for name, moment in (("First seen", error.first_seen), ("Last seen", error.last_seen))
         if moment is not None
     ]
     facts = [
         ("Error", error.web_url),
-        *seen,
+        *times,
         ("Events", str(error.count)),
         ("Users", str(error.user_count)),
         ("Culprit", _code(error.culprit)),
@@ -100,9 +100,9 @@ def _stack_lines(frames: Sequence[dict[str, Any]]) -> list[str]:
     """Return the innermost frames first, each with its failing line, without variables."""
     lines: list[str] = []
     for frame in frames:
-        place = frame["filename"] or frame["abs_path"] or frame["module"] or "?"
+        location = frame["filename"] or frame["abs_path"] or frame["module"] or "?"
         number = f":{frame['lineno']}" if frame["lineno"] is not None else ""
-        lines.append(_one_line(f"{place}{number} in {frame['function'] or '?'}"))
+        lines.append(_one_line(f"{location}{number} in {frame['function'] or '?'}"))
         failing = next((text for at, text in frame["context"] if at == frame["lineno"]), "")
         if failing.strip():
             lines.append(f"    {_one_line(failing)}")

@@ -61,9 +61,9 @@ def list_errors(project: Project) -> Any:
     setting = queries.setting_of(project)
     if setting is None or not (setting.integrated or setting.enabled):
         return render_template("error_tracking/off.html", project=project)
-    wanted = _wanted(setting)
+    filters = _wanted(setting)
     backend = backends.backend_of(project)
-    page = backend.page(_filters(wanted), request.args.get("cursor" if not setting.integrated else "page", ""))
+    page = backend.page(_filters(filters), request.args.get("cursor" if not setting.integrated else "page", ""))
     environments = backend.environments()
     is_new = setting.integrated and not page.errors and not error_queries.has_errors(project)
     return render_template(
@@ -71,14 +71,14 @@ def list_errors(project: Project) -> Any:
         project=project,
         setting=setting,
         page=page,
-        wanted=wanted,
+        wanted=filters,
         is_new=is_new,
         dsn=_dsn(project) if is_new else None,
         statuses=STATUS_TITLES,
         levels=_options(LEVELS),
         sorts=SORTS,
         periods=PERIODS if setting.integrated else {},
-        period=PERIODS.get(wanted["period"], LAST_DAY),
+        period=PERIODS.get(filters["period"], LAST_DAY),
         environments=None if environments is None else _options(environments),
         sparkline=sparkline,
         form=Form(),
@@ -98,12 +98,12 @@ def show_error(project: Project, error_id: str) -> Any:
 @pages.allow(Ability.UPDATE_ERRORS)
 def change_error_status(project: Project, error_id: str) -> Any:
     """Change the status of an error."""
-    wanted = request.form.get("status", "")
+    status = request.form.get("status", "")
 
     def change() -> None:
-        if wanted not in STATUSES:
+        if status not in STATUSES:
             raise Invalid(status="does not have a valid value")
-        backends.backend_of(project).change_status(current_user(), error_id, ErrorStatus.of(wanted))
+        backends.backend_of(project).change_status(current_user(), error_id, ErrorStatus.of(status))
 
     return _acted(project, error_id, change)
 
@@ -179,26 +179,26 @@ def delete_error(project: Project, error_id: str) -> Any:
 
 def _wanted(setting: ErrorTrackingSetting) -> dict[str, str]:
     """Return the filters of the request as the form shows them; unknown values are the defaults."""
-    wanted = {name: request.args.get(name, "") for name in ("status", "environment", "level", "search_term", "sort")}
-    wanted["period"] = request.args.get("period", "") if setting.integrated else ""
-    if wanted["status"] not in STATUS_TITLES:
-        wanted["status"] = "unresolved"
-    if wanted["sort"] not in SORTS:
-        wanted["sort"] = "last_seen"
-    for name, known in (("level", LEVELS), ("period", PERIODS)):
-        if wanted[name] not in known:
-            wanted[name] = ""
-    return wanted
+    filters = {name: request.args.get(name, "") for name in ("status", "environment", "level", "search_term", "sort")}
+    filters["period"] = request.args.get("period", "") if setting.integrated else ""
+    if filters["status"] not in STATUS_TITLES:
+        filters["status"] = "unresolved"
+    if filters["sort"] not in SORTS:
+        filters["sort"] = "last_seen"
+    for name, choices in (("level", LEVELS), ("period", PERIODS)):
+        if filters[name] not in choices:
+            filters[name] = ""
+    return filters
 
 
-def _filters(wanted: dict[str, str]) -> dict[str, Any]:
+def _filters(chosen: dict[str, str]) -> dict[str, Any]:
     return {
-        "status": [] if wanted["status"] == ALL else [wanted["status"]],
-        "search": wanted["search_term"],
-        "environment": wanted["environment"],
-        "level": wanted["level"],
-        "order_by": "count" if wanted["sort"] == "frequency" else wanted["sort"],
-        "period": PERIODS.get(wanted["period"]),
+        "status": [] if chosen["status"] == ALL else [chosen["status"]],
+        "search": chosen["search_term"],
+        "environment": chosen["environment"],
+        "level": chosen["level"],
+        "order_by": "count" if chosen["sort"] == "frequency" else chosen["sort"],
+        "period": PERIODS.get(chosen["period"]),
     }
 
 

@@ -143,12 +143,12 @@ class SentryClient:
                         self._cache.pause(response.headers.get("X-Sentry-Rate-Limit-Reset", ""))
                     raise _status_failure(response.status)
                 cursors = dict(LINK.findall(response.headers.get("Link", "")))
-                found = _read(response)
+                content = _read(response)
         except rules.Blocked as error:
             raise SentryFailed(_blocked_text(error)) from error
         except client.RequestFailed as error:
             raise SentryFailed(_failure_text(error)) from error
-        return SentryResponse(found, cursors.get("previous"), cursors.get("next"))
+        return SentryResponse(content, cursors.get("previous"), cursors.get("next"))
 
 
 def host_of(api_url: str) -> str:

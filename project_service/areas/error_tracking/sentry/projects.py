@@ -34,17 +34,17 @@ def projects_of(api_url: str, token: str) -> list[SentryProject]:
     """Return the projects that a token reaches on the server of an address; raises ``SentryFailed``."""
     name = hashlib.sha256(f"{host_of(api_url)} {token}".encode()).hexdigest()
     client = SentryClient(api_url, token, SentryResponseCache(f"token:{name}"))
-    found: set[SentryProject] = set()
+    projects: set[SentryProject] = set()
     query = ""
     for _ in range(MAX_PAGES):
         answer = client.get_uncached(f"{client.host}/{API_PATH}{query}")
         if not isinstance(answer.body, list):
             raise SentryFailed("Error when connecting to Sentry")
-        found.update(filter(None, (_project(one, client.host) for one in answer.body)))
+        projects.update(filter(None, (_project(one, client.host) for one in answer.body)))
         if not answer.following:
             break
         query = f"?{urlencode({'cursor': answer.following})}"
-    return sorted(found)
+    return sorted(projects)
 
 
 def seal(token: str, project: Project, host: str) -> str:

@@ -72,9 +72,9 @@ def event_of(event: Any) -> EventView:
     """Return the newest event of an issue as pages show it."""
     if not isinstance(event, dict):
         raise SentryFailed(UNREADABLE)
-    entries = {one.get("type"): one.get("data") for one in _objects(event.get("entries"))}
+    entries = {item.get("type"): item.get("data") for item in _objects(event.get("entries"))}
     user = _object(event.get("user"))
-    tags = [{"key": _text(one.get("key")), "value": _text(one.get("value"))} for one in _objects(event.get("tags"))]
+    tags = [{"key": _text(item.get("key")), "value": _text(item.get("value"))} for item in _objects(event.get("tags"))]
     named = {tag["key"]: tag["value"] for tag in tags}
     occurred = read_time(event.get("dateCreated")) or read_time(event.get("dateReceived"))
     return EventView(
@@ -91,8 +91,8 @@ def event_of(event: Any) -> EventView:
         tags=tags,
         request=_object(entries.get("request")) or None,
         breadcrumbs=[
-            {name: _text(one.get(name)) for name in ("timestamp", "type", "category", "level", "message")}
-            for one in _objects(_object(entries.get("breadcrumbs")).get("values"))
+            {name: _text(item.get(name)) for name in ("timestamp", "type", "category", "level", "message")}
+            for item in _objects(_object(entries.get("breadcrumbs")).get("values"))
         ],
         contexts=_object(event.get("contexts")),
     )
@@ -102,11 +102,13 @@ def exceptions_of(entry: Any) -> list[dict[str, Any]]:
     """Return the exceptions of an entry, oldest first, in the form of the API."""
     return [
         {
-            **{name: _text(one.get(name)) for name in ("type", "value", "module")},
-            "mechanism": _object(one.get("mechanism")) or None,
-            "frames": [_frame(frame) for frame in _objects(_object(one.get("stacktrace")).get("frames"), MAX_FRAMES)],
+            **{name: _text(exception.get(name)) for name in ("type", "value", "module")},
+            "mechanism": _object(exception.get("mechanism")) or None,
+            "frames": [
+                _frame(frame) for frame in _objects(_object(exception.get("stacktrace")).get("frames"), MAX_FRAMES)
+            ],
         }
-        for one in _objects(_object(entry).get("values"))
+        for exception in _objects(_object(entry).get("values"))
     ]
 
 
@@ -118,7 +120,9 @@ def _frame(frame: dict[str, Any]) -> dict[str, Any]:
         "lineno": _line(frame.get("lineNo")),
         "colno": _line(frame.get("colNo")),
         "in_app": frame.get("inApp") is True,
-        "context": [[_line(one[0]), _text(one[1]) or ""] for one in lines if isinstance(one, list) and len(one) == 2],
+        "context": [
+            [_line(line[0]), _text(line[1]) or ""] for line in lines if isinstance(line, list) and len(line) == 2
+        ],
         "vars": _object(frame.get("vars")),
     }
 
@@ -134,7 +138,7 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def _objects(value: Any, limit: int = MAX_ENTRIES) -> Sequence[dict[str, Any]]:
-    return [one for one in value[-limit:] if isinstance(one, dict)] if isinstance(value, list) else []
+    return [item for item in value[-limit:] if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _line(value: Any) -> int | None:
@@ -148,7 +152,7 @@ def _count(value: Any) -> int:
 
 def _counts(stats: Any) -> dict[int, int]:
     """Return the occurrences by the beginning of each hour (epoch)."""
-    pairs = (one for one in stats if isinstance(one, list) and len(one) == 2) if isinstance(stats, list) else ()
+    pairs = (pair for pair in stats if isinstance(pair, list) and len(pair) == 2) if isinstance(stats, list) else ()
     return {start: count for start, count in pairs if isinstance(start, int) and isinstance(count, int)}
 
 

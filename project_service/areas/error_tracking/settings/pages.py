@@ -141,20 +141,25 @@ def _form(setting: ErrorTrackingSetting | None) -> ErrorTrackingForm:
 
 def _list_projects(project: Project, form: ErrorTrackingForm) -> Any:
     """Show the form again, with the projects of the Sentry server to choose one; nothing is saved."""
-    found: list[SentryProject] = []
+    offered: list[SentryProject] = []
     try:
-        is_listed = form.accepted(lambda: found.extend(_projects(project, form)))
+        is_listed = form.accepted(lambda: offered.extend(_projects(project, form)))
     except SentryFailed as error:
         return sections.show(project, "operations", tracking_form=form, tracking_outcome=(False, error.advice))
     if not is_listed:
         return sections.show(project, "operations", status=422, tracking_form=form)
-    if not found:
+    if not offered:
         outcome = (False, "The token reaches no project of this server.")
         return sections.show(project, "operations", tracking_form=form, tracking_outcome=outcome)
-    form.chosen.choices = [(one.api_url, one.title) for one in found]
+    form.chosen.choices = [(project_of_sentry.api_url, project_of_sentry.title) for project_of_sentry in offered]
     current = (form.api_url.data or "").strip().rstrip("/")
-    form.chosen.data = current if any(one.api_url == current for one in found) else found[0].api_url
-    outcome = (True, f"{len(found)} project{'' if len(found) == 1 else 's'} found: choose one and save the changes.")
+    form.chosen.data = (
+        current if any(project_of_sentry.api_url == current for project_of_sentry in offered) else offered[0].api_url
+    )
+    outcome = (
+        True,
+        f"{len(offered)} project{'' if len(offered) == 1 else 's'} found: choose one and save the changes.",
+    )
     return sections.show(project, "operations", tracking_form=form, tracking_outcome=outcome)
 
 
@@ -167,9 +172,9 @@ def _projects(project: Project, form: ErrorTrackingForm) -> list[SentryProject]:
     token = form.token.data or _sealed_token(form, project, address) or service.stored_token(project, address)
     if not token:
         raise Invalid(token=service.REQUIRED)
-    found = projects.projects_of(address, token)
+    projects_of_sentry = projects.projects_of(address, token)
     form.sealed_token.data = projects.seal(token, project, host_of(address))
-    return found
+    return projects_of_sentry
 
 
 def _sealed_token(form: ErrorTrackingForm, project: Project, address: str) -> str | None:

@@ -18,6 +18,8 @@ from tests.contract.service import TOKEN, Service, git
 
 SLOW_CLIENTS = 200
 LARGE_BODY_BYTES = 15_000_000
+COMMAND = f"{'0' * 40} {'1' * 40} refs/heads/slow\0report-status\n".encode()
+PUSH_COMMAND = b"%04x%s0000PACK" % (len(COMMAND) + 4, COMMAND)
 BASIC = base64.b64encode(f"root:{TOKEN}".encode()).decode()
 
 
@@ -80,18 +82,22 @@ def slow_targets(shop):
         "envelope": (
             f"/api/v4/error_tracking/collector/api/{shop.id}/envelope/",
             {"X-Sentry-Auth": f"Sentry sentry_key={shop.key}"},
+            b'{}\n{"type":"event","length":14000000}\n{"message":"',
         ),
-        "push": ("/root/shop.git/git-receive-pack", pack),
-        "import": ("/api/v4/projects/import", {"PRIVATE-TOKEN": TOKEN}),
+        "push": ("/root/shop.git/git-receive-pack", pack, PUSH_COMMAND),
+        "import": ("/api/v4/projects/import", {"PRIVATE-TOKEN": TOKEN}, b""),
     }
 
 
 @pytest.mark.parametrize("kind", ["envelope", "push", "import"])
 def test_slow_bodies_do_not_delay_git_and_downloads(shop, kind):
-    target, headers = slow_targets(shop)[kind]
+    target, headers, begin = slow_targets(shop)[kind]
     stop = threading.Event()
     with ExitStack() as stack:
         slow = [shop.open(stack, "POST", target, LARGE_BODY_BYTES, **headers) for _ in range(SLOW_CLIENTS)]
+
+        for connection in slow:
+            connection.sendall(begin)
 
         def trickle():
             while not stop.wait(0.5):

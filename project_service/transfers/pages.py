@@ -85,9 +85,8 @@ def new_import() -> Any:
 def create_import() -> Any:
     """Create a project and enqueue the import of its archive."""
     form = _form()
-    created: list[Project] = []
-    if form.accepted(lambda: created.append(_import(form))):
-        return redirect(f"/{created[0].full_path}/-/import")
+    if accepted := form.accepted(lambda: _import(form)):
+        return redirect(f"/{accepted.result.full_path}/-/import")
     if form.remote:
         form.url.data = _without_credentials((form.url.data or "").strip())
     return render_template("transfers/new.html", form=form, largest=instance_settings.setting("max_import_size")), 422

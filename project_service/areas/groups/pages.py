@@ -44,18 +44,17 @@ def new_group() -> Any:
 def create_group() -> Any:
     """Create a group."""
     parent, form = _parent(), GroupForm()
-    created: list[Group] = []
 
-    def create() -> None:
+    def create() -> Group:
         fields = {
             "name": form.name.data or "",
             "path": form.path.data or "",
             "description": form.description.data or "",
         }
-        created.append(service.create_group(current_user(), parent, visibility=form.visibility.data, **fields))
+        return service.create_group(current_user(), parent, visibility=form.visibility.data, **fields)
 
-    if form.accepted(create):
-        return redirect(f"/{created[0].full_path}")
+    if accepted := form.accepted(create):
+        return redirect(f"/{accepted.result.full_path}")
     return render_template("groups/new.html", form=form, parent=_parent()), 422
 
 

@@ -76,9 +76,8 @@ def new_issue(project: Project) -> Any:
 def create_issue(project: Project) -> Any:
     """Create an issue."""
     form = _form(project)
-    created: list[Issue] = []
-    if form.accepted(lambda: created.append(service.create_issue(project, **_fields(form)))):
-        return redirect(_address(project, created[0].iid))
+    if accepted := form.accepted(lambda: service.create_issue(project, **_fields(form))):
+        return redirect(_address(project, accepted.result.iid))
     return render_template("issues/new.html", project=project, form=form), 422
 
 
@@ -131,9 +130,8 @@ def create_note(project: Project, iid: int) -> Any:
     issue = queries.find_issue(caller(), project, iid)
     form = NoteForm()
     fields = {"body": form.note.data, "confidential": form.confidential.data}
-    created: list[Any] = []
-    if form.accepted(lambda: created.append(service.create_note(issue, **fields))):
-        return redirect(f"{_address(project, iid)}?note={created[0].id}#note_{created[0].id}")
+    if accepted := form.accepted(lambda: service.create_note(issue, **fields)):
+        return redirect(f"{_address(project, iid)}?note={accepted.result.id}#note_{accepted.result.id}")
     return _page(issue, form), 422
 
 

@@ -14,7 +14,7 @@ from project_service.areas.milestones import queries
 from project_service.areas.milestones.forms import MilestoneForm
 from project_service.domain.projects import Project
 from project_service.domain.tracker import milestone_rules
-from project_service.domain.tracker.milestones import Milestone, find_milestone_by_iid
+from project_service.domain.tracker.milestones import find_milestone_by_iid
 from project_service.kit.http.forms import Form, confirmation
 from project_service.kit.http.pagination import read_page
 
@@ -50,10 +50,9 @@ def new_milestone(project: Project) -> Any:
 def create_milestone(project: Project) -> Any:
     """Create a milestone."""
     form = MilestoneForm()
-    created: list[Milestone] = []
     user = current_user()
-    if form.accepted(lambda: created.append(milestone_rules.create_milestone(user, project, **_fields(form)))):
-        return redirect(_address(project, created[0].iid))
+    if accepted := form.accepted(lambda: milestone_rules.create_milestone(user, project, **_fields(form))):
+        return redirect(_address(project, accepted.result.iid))
     return render_template("milestones/edit.html", project=project, milestone=None, form=form), 422
 
 

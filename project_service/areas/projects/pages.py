@@ -51,27 +51,24 @@ def new_project() -> Any:
 def create_project() -> Any:
     """Create a project."""
     form = _form()
-    created: list[Project] = []
 
-    def create() -> None:
+    def create() -> Project:
         namespace = find_namespace(form.namespace_id.data)
         if not allowed(caller(), Ability.CREATE_PROJECT, namespace):
             raise Invalid(namespace_id="is not valid")
-        created.append(
-            service.create_project(
-                current_user(),
-                namespace,
-                name=form.name.data or "",
-                path=form.path.data or None,
-                description=form.description.data or None,
-                visibility=form.visibility.data,
-            )
+        return service.create_project(
+            current_user(),
+            namespace,
+            name=form.name.data or "",
+            path=form.path.data or None,
+            description=form.description.data or None,
+            visibility=form.visibility.data,
         )
 
-    if form.accepted(create):
-        if form.initialize_with_readme.data and (refusal := first_commits.add_readme(current_user(), created[0])):
+    if accepted := form.accepted(create):
+        if form.initialize_with_readme.data and (refusal := first_commits.add_readme(current_user(), accepted.result)):
             flash(f"The project was created without a README. {refusal}")
-        return redirect(f"/{created[0].full_path}")
+        return redirect(f"/{accepted.result.full_path}")
     return render_template("projects/new.html", form=form), 422
 
 

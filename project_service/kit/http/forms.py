@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from flask import render_template, request
 from flask_wtf import FlaskForm
@@ -14,6 +15,16 @@ from project_service.kit.http.errors import ServiceError
 STATUSES_SHOWN_IN_FORMS = (400, 409, 422)
 
 
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted(Generic[Result]):
+    """A form that was accepted, with what its action returned."""
+
+    result: Result
+
+
 class Form(FlaskForm):
     """A form with a CSRF token. ``problems`` are the errors that belong to no field."""
 
@@ -21,19 +32,21 @@ class Form(FlaskForm):
         super().__init__(*args, **options)
         self.problems: list[str] = []
 
-    def accepted(self, act: Callable[[], Any]) -> bool:
-        """Whether the form was submitted, is valid, and ``act`` succeeded; an error of ``act`` is rolled back."""
+    def accepted(self, act: Callable[[], Result]) -> Accepted[Result] | None:
+        """Run ``act`` if the form was submitted and is valid; ``None`` if not, or if ``act`` was refused.
+
+        An error of ``act`` that belongs to the form is rolled back and shown at its fields.
+        """
         if not self.validate_on_submit():
-            return False
+            return None
         try:
-            act()
+            return Accepted(act())
         except ServiceError as error:
             if error.status not in STATUSES_SHOWN_IN_FORMS:
                 raise
             rollback()
             self.refuse(error)
-            return False
-        return True
+            return None
 
     def refuse(self, error: ServiceError) -> None:
         """Add the messages of an error to their fields."""

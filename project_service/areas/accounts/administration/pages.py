@@ -58,10 +58,9 @@ def new_user() -> Any:
 def create_user() -> Any:
     """Create a user and show the first password once."""
     form = NewUserForm()
-    created: list[tuple[User, str]] = []
     fields = {name: form[name].data for name in ("name", "username", "email", "admin")}
-    if form.accepted(lambda: created.append(service.create_user_for(**fields))):
-        user, password = created[0]
+    if accepted := form.accepted(lambda: service.create_user_for(**fields)):
+        user, password = accepted.result
         return _page(user, password=password), 201
     return render_template("accounts/admin/new.html", form=form), 422
 

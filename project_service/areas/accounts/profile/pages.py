@@ -49,10 +49,10 @@ def save_profile() -> Any:
 
     if fields["email"] == user.email:
         with unit_of_work():
-            is_accepted = form.accepted(change)
+            accepted = form.accepted(change)
     else:  # password resets are mailed to the address
-        is_accepted = signing_in.accepted_with_password(form, user, change)
-    if is_accepted:
+        accepted = signing_in.accepted_with_password(form, user, change)
+    if accepted:
         flash("Your profile was changed.")
         return redirect(PROFILE)
     return render_template("accounts/profile.html", form=form), 422

@@ -16,6 +16,7 @@ from project_service.domain.users import ACTIVE, DEACTIVATED, User
 from project_service.kit import clock
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.http.errors import Invalid
+from project_service.kit.http.forms import Accepted, Result
 from project_service.kit.security import tokens
 
 WAITING_KEY = "second_factor"  # of the user who has sent a right password, in the signed cookie
@@ -51,24 +52,24 @@ def waiting_user() -> User | None:
     return user if user.two_factor_enabled and tokens.same(waiting["proof"], _proof(user)) else None
 
 
-def accepted_with_password(form: OwnPasswordForm, user: User, act: Callable[[], object]) -> bool:
+def accepted_with_password(form: OwnPasswordForm, user: User, act: Callable[[], Result]) -> Accepted[Result] | None:
     """Accept a form, as ``Form.accepted``, whose sender has to prove the own password; wrong ones are counted.
 
     For views with ``own_transactions``: ``act`` runs in a unit of work that begins after the password was checked.
     """
     if not form.validate_on_submit():
-        return False
+        return None
     if problem := _password_problem(user, form.current_password.data or ""):
         form.refuse(Invalid(**{passwords.CURRENT: problem}))
-        return False
+        return None
     verified_hash = user.password_hash
 
-    def act_if_unchanged() -> None:
+    def act_if_unchanged() -> Result:
         try:
             sessions.lock_for_sign_in(user, verified_hash)
         except WrongPassword as error:
             raise Invalid(**{passwords.CURRENT: NOT_RIGHT}) from error
-        act()
+        return act()
 
     with unit_of_work():
         return form.accepted(act_if_unchanged)

@@ -81,16 +81,16 @@ def enable_two_factor() -> Any:
     secret = two_factor.secret_of(session.get(SETUP_KEY), user)
     if secret is None or user.two_factor_enabled:
         return redirect(SETUP)
-    codes: list[str] = []
 
-    def enable() -> None:
-        codes.extend(two_factor.enable(user, secret, form.code.data or ""))
+    def enable() -> list[str]:
+        codes = two_factor.enable(user, secret, form.code.data or "")
         sessions.end_sessions(user, besides=_own_session())
+        return codes
 
     try:
-        if signing_in.accepted_with_password(form, user, enable):
+        if accepted := signing_in.accepted_with_password(form, user, enable):
             del session[SETUP_KEY]
-            return render_template("accounts/two_factor/codes.html", codes=codes, enabled=True)
+            return render_template("accounts/two_factor/codes.html", codes=accepted.result, enabled=True)
     except TooManyCodes as error:
         form.problems.append(signing_in.wait_text(error.wait))
         return _setup(user, form), 429
@@ -106,9 +106,8 @@ def replace_codes() -> Any:
     user, form = current_user(), OwnPasswordForm(prefix="codes-")
     if not user.two_factor_enabled:
         return redirect(SETUP)
-    codes: list[str] = []
-    if signing_in.accepted_with_password(form, user, lambda: codes.extend(two_factor.replace_recovery_codes(user))):
-        return render_template("accounts/two_factor/codes.html", codes=codes, enabled=False)
+    if accepted := signing_in.accepted_with_password(form, user, lambda: two_factor.replace_recovery_codes(user)):
+        return render_template("accounts/two_factor/codes.html", codes=accepted.result, enabled=False)
     return _overview(user, codes_form=form), 422
 
 

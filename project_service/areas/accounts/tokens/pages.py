@@ -36,10 +36,9 @@ def list_tokens() -> Any:
 def create_token() -> Any:
     """Create an access token and show its secret once."""
     form = TokenForm()
-    created: list[Any] = []
     fields = {"name": form.name.data, "scopes": form.scopes.data, "expires_at": form.expires_at.data}
-    if form.accepted(lambda: created.append(service.create_token(current_user(), **fields))):
-        return _tokens(TokenForm(formdata=None), created[0].token), 201
+    if accepted := form.accepted(lambda: service.create_token(current_user(), **fields)):
+        return _tokens(TokenForm(formdata=None), accepted.result.token), 201
     return _tokens(form), 422
 
 

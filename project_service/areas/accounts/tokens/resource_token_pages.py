@@ -85,11 +85,10 @@ def register(kind: str, here: str, administers: Ability) -> None:
     def create_token(subject: ProjectOrGroup) -> Any:
         """Create an access token and show its secret once."""
         form = _form(subject)
-        created: list[PersonalAccessToken] = []
         names = ("name", "scopes", "access_level", "expires_at")
         fields = {name: form[name].data for name in names}
-        if form.accepted(lambda: created.append(resource_tokens.create_token(caller(), subject, **fields))):
-            return _list(subject, status=201, secret=created[0].token)
+        if accepted := form.accepted(lambda: resource_tokens.create_token(caller(), subject, **fields)):
+            return _list(subject, status=201, secret=accepted.result.token)
         _remove_status(form)
         return _list(subject, status=422, token_form=form)
 

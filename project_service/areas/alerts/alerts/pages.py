@@ -22,7 +22,6 @@ from project_service.areas.alerts.receivers import payloads
 from project_service.areas.alerts.receivers.payload_mapping import LABELS
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import INCIDENT, Issue
-from project_service.domain.tracker.notes import Note
 from project_service.domain.users import ACTIVE, user_by
 from project_service.kit import clock
 from project_service.kit.db.session import db
@@ -196,9 +195,8 @@ def create_note(project: Project, iid: int) -> Any:
     """Comment on an alert."""
     alert = queries.find_alert(project, iid)
     form = CommentForm()
-    made: list[Note] = []
-    if form.accepted(lambda: made.append(service.comment(current_user(), alert, form.note.data or ""))):
-        return redirect(f"{_address(alert)}?note={made[0].id}#note_{made[0].id}")
+    if accepted := form.accepted(lambda: service.comment(current_user(), alert, form.note.data or "")):
+        return redirect(f"{_address(alert)}?note={accepted.result.id}#note_{accepted.result.id}")
     return _page(queries.find_alert(project, iid), form, "activity"), 422
 
 

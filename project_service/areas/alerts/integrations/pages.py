@@ -101,17 +101,16 @@ def create_integration(project: Project) -> Any:
     form = IntegrationForm()
     if "parse" in request.form:
         return _form_page(project, None, form, parsed=True)
-    made: list[AlertIntegration] = []
 
-    def create() -> None:
+    def create() -> AlertIntegration:
         fields = _fields(form)
         sample = {name: fields.pop(name) for name in ("payload_example", "mapping")}
         fields["short_address"] = form.short_address.data
         integration = integrations.create_integration(project, type=form.type.data, **fields)
-        made.append(integrations.update_integration(integration, **sample))
+        return integrations.update_integration(integration, **sample)
 
-    if form.accepted(create):
-        return redirect(_after_saving(made[0]))
+    if accepted := form.accepted(create):
+        return redirect(_after_saving(accepted.result))
     return _form_page(project, None, form, parsed=True), 422
 
 
@@ -224,13 +223,12 @@ def send_test(project: Project, integration_id: int) -> Any:
     """Send a test alert on behalf of the user, who does not see the key."""
     integration = queries.find_integration(project, integration_id)
     form = TestAlertForm()
-    sent: list[integrations.SentTest] = []
-    if form.accepted(lambda: sent.append(integrations.send_test(integration, form.payload.data or ""))):
+    if accepted := form.accepted(lambda: integrations.send_test(integration, form.payload.data or "")):
         # a page of its own, so that to load it again sends nothing
         outcome = {
-            "sent": len(sent[0].iids),
-            "alerts": ",".join(map(str, dict.fromkeys(sent[0].iids[:MAX_LINKED_ALERTS]))),
-            "unreadable": ",".join(sent[0].unreadable_times),
+            "sent": len(accepted.result.iids),
+            "alerts": ",".join(map(str, dict.fromkeys(accepted.result.iids[:MAX_LINKED_ALERTS]))),
+            "unreadable": ",".join(accepted.result.unreadable_times),
         }
         return redirect(f"{_address(integration, 'test')}?{urlencode({k: v for k, v in outcome.items() if v != ''})}")
     return _page("test", queries.find_integration(project, integration_id), form=form, **_outcome(project)), 422

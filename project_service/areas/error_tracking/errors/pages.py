@@ -131,14 +131,13 @@ def create_error_issue(project: Project, error_id: str) -> Any:
         backend.link_issue(error_id, issue)
         return issue
 
-    created: list[Issue] = []
     try:
-        if not form.accepted(lambda: created.append(create())):
+        if not (accepted := form.accepted(create)):
             return _page(project, error_id, form), 422
     except SentryFailed as error:
         return _unavailable(project, error_id, error)
     if "create" in request.form:
-        return redirect(f"/{project.full_path}/-/issues/{created[0].iid}")
+        return redirect(f"/{project.full_path}/-/issues/{accepted.result.iid}")
     return redirect(_address(project, error_id))
 
 

@@ -141,13 +141,13 @@ def _form(setting: ErrorTrackingSetting | None) -> ErrorTrackingForm:
 
 def _list_projects(project: Project, form: ErrorTrackingForm) -> Any:
     """Show the form again, with the projects of the Sentry server to choose one; nothing is saved."""
-    offered: list[SentryProject] = []
     try:
-        is_listed = form.accepted(lambda: offered.extend(_projects(project, form)))
+        accepted = form.accepted(lambda: _projects(project, form))
     except SentryFailed as error:
         return sections.show(project, "operations", tracking_form=form, tracking_outcome=(False, error.advice))
-    if not is_listed:
+    if not accepted:
         return sections.show(project, "operations", status=422, tracking_form=form)
+    offered = accepted.result
     if not offered:
         outcome = (False, "The token reaches no project of this server.")
         return sections.show(project, "operations", tracking_form=form, tracking_outcome=outcome)

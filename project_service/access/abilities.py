@@ -31,10 +31,13 @@ from project_service.domain.projects import DISABLED, ENABLED, PRIVATE, Project
 from project_service.domain.tracker.issues import Issue, IssueAssignee
 from project_service.domain.tracker.notes import Note
 from project_service.domain.users import User
+from project_service.kit.db.base import table_of
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import Forbidden, NotFound
 
 Rule = Callable[[Caller, Any], bool]
+
+_issues, _assignees = table_of(Issue).c, table_of(IssueAssignee).c
 
 
 class Ability(enum.Enum):
@@ -434,11 +437,11 @@ def visible_issues(caller: Caller, project: Project | ProjectAccess) -> ColumnEl
     if role_of(caller, project) >= Role.REPORTER:
         return true()
     if caller.user_id is None:
-        return Issue.confidential.is_(False)
-    return or_(Issue.confidential.is_(False), Issue.id.in_(own_issues(caller.user_id)))
+        return _issues.confidential.is_(False)
+    return or_(_issues.confidential.is_(False), _issues.id.in_(own_issues(caller.user_id)))
 
 
 def own_issues(user_id: int) -> Any:
     """The ids of the issues that a user wrote or is assigned to."""
-    assigned = select(IssueAssignee.issue_id).where(IssueAssignee.user_id == user_id)
-    return select(Issue.id).where(Issue.author_id == user_id).union_all(assigned)
+    assigned = select(_assignees.issue_id).where(_assignees.user_id == user_id)
+    return select(_issues.id).where(_issues.author_id == user_id).union_all(assigned)

@@ -25,6 +25,7 @@ from project_service.areas.activity.visibility import (
     visibility_of,
 )
 from project_service.domain.events.models import Event
+from project_service.domain.project_access import ProjectAccess
 from project_service.domain.projects import Project
 from project_service.domain.repositories.models import CODE, Repository
 from project_service.domain.tracker.designs import Design
@@ -104,7 +105,7 @@ def events_of_memberships(caller: Caller, **options: Any) -> Select[int] | Merge
     return MergedFeed(groups, _ids(filters, _visible_in(caller, grouped)), filters)
 
 
-def events_of_project(caller: Caller, project: Project, **options: Any) -> Select[int]:
+def events_of_project(caller: Caller, project: Project | ProjectAccess, **options: Any) -> Select[int]:
     """The events of a project that the caller may see."""
     visibility = visibility_of(caller, role_of(caller, project), project)
     return _ids(EventFilter.of(**options), Event.project_id == project.id, *visibility.conditions(caller))

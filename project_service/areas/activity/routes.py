@@ -9,7 +9,7 @@ from project_service.access.api import ApiBlueprint, WithSchema
 from project_service.access.identity import caller
 from project_service.areas.activity import queries, schemas
 from project_service.areas.activity.targets import events_with_targets
-from project_service.domain.projects import Project
+from project_service.domain.project_access import ProjectAccess
 from project_service.domain.users import find_user_by
 
 api = ApiBlueprint("events", __name__, description="Activity events of users and projects.")
@@ -48,10 +48,10 @@ def list_user_events(fields: dict[str, Any], user: str) -> WithSchema:
 @api.get("/projects/<project>/events", reads_repository=True)
 @api.signed_in
 @api.arguments(schemas.EventFilterSchema)
-@api.allow(Ability.READ_PROJECT)
+@api.allow(Ability.READ_PROJECT, access_only=True)
 @api.response(200, schemas.ProjectEventSchema(many=True))
 @api.paged
-def list_project_events(project: Project, fields: dict[str, Any]) -> WithSchema:
+def list_project_events(project: ProjectAccess, fields: dict[str, Any]) -> WithSchema:
     """List the events of a project."""
     return WithSchema(
         schemas.ProjectEventSchema, queries.events_of_project(caller(), project, **fields), events_with_targets

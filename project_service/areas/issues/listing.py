@@ -13,16 +13,18 @@ from operator import itemgetter
 from types import SimpleNamespace
 from typing import Any
 
-from sqlalchemy import Row, Select, bindparam, func, select
-from sqlalchemy.orm import aliased
+from sqlalchemy import Row, bindparam, func, select
 
+from project_service.areas.issues.queries import IssueFilter
+from project_service.domain.project_access import ProjectAccess
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue, IssueAssignee, IssueLabel
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.users import User
+from project_service.kit.db import large_texts
 from project_service.kit.db.base import table_of
 from project_service.kit.db.large_texts import MAX_LISTED_CHARACTERS
-from project_service.kit.db.session import NO_LAZY_LOADING, db
+from project_service.kit.db.session import db
 from project_service.kit.http.pagination import SelectedRows
 
 DESCRIPTION = "description"
@@ -32,15 +34,20 @@ ISSUE_COLUMNS = (
 )
 USER_COLUMNS = ("id", "name", "username", "state", "avatar_url")
 
-_author, _closed_by = aliased(User), aliased(User)
-_shown_columns = (
-    *(getattr(Issue, name) for name in ISSUE_COLUMNS[:-1]),
-    func.substr(Issue.description, 1, MAX_LISTED_CHARACTERS + 1).label(DESCRIPTION),
-    *(getattr(_author, name) for name in USER_COLUMNS),
-    *(getattr(_closed_by, name) for name in USER_COLUMNS),
+_issues, _users, _milestones = table_of(Issue).c, table_of(User).c, table_of(Milestone).c
+_author, _closed_by = table_of(User).alias(), table_of(User).alias()
+_select_issues = (
+    select(
+        *(_issues[name] for name in ISSUE_COLUMNS[:-1]),
+        func.substr(_issues.description, 1, MAX_LISTED_CHARACTERS + 1).label(DESCRIPTION),
+        *(_author.c[name].label(f"author_{name}") for name in USER_COLUMNS),
+        *(_closed_by.c[name].label(f"closed_by_{name}") for name in USER_COLUMNS),
+    )
+    .outerjoin_from(_issues.id.table, _author, _author.c.id == _issues.author_id)
+    .outerjoin(_closed_by, _closed_by.c.id == _issues.closed_by_id)
 )
 _issue_ids: Any = bindparam("issue_ids", expanding=True)
-_labels, _assignees, _users = table_of(IssueLabel).c, table_of(IssueAssignee).c, table_of(User).c
+_labels, _assignees = table_of(IssueLabel).c, table_of(IssueAssignee).c
 _select_labels = (
     select(_labels.issue_id, _labels.title)
     .where(_labels.issue_id.in_(_issue_ids))
@@ -51,6 +58,9 @@ _select_assignees = (
     .join(_users.id.table, _users.id == _assignees.user_id)
     .where(_assignees.issue_id.in_(_issue_ids))
     .order_by(_assignees.issue_id, _assignees.user_id)
+)
+_select_milestones = select(*(column for column in _milestones if column.name != "extra")).where(
+    _milestones.id.in_(bindparam("milestone_ids", expanding=True))
 )
 
 
@@ -68,62 +78,60 @@ class ListedIssue(SimpleNamespace):
 
 @dataclass(frozen=True, slots=True)
 class IssueListing:
-    """The issues that an ordered statement selects from one project, with the attributes that ``IssueSchema`` shows."""
+    """The issues of one project that a filter selects, with the attributes that ``IssueSchema`` shows."""
 
-    statement: Select[Issue]
-    project: Project
+    filtered: IssueFilter
+    project: Project | ProjectAccess
 
     @property
     def total(self) -> int:
         """The number of issues, counted up to one more than ``MAX_COUNTED_ROWS``."""
-        return SelectedRows(self.statement).total
+        return SelectedRows(select(_issues.id).where(*self.filtered.conditions)).total
 
     def rows(self, offset: int, limit: int) -> list[Any]:
         """Return some of the issues, with three statements, or four where one has a milestone."""
-        page = (
-            self.statement.outerjoin(_author, _author.id == Issue.author_id)
-            .outerjoin(_closed_by, _closed_by.id == Issue.closed_by_id)
-            .with_only_columns(*_shown_columns)
-            .limit(limit)
-            .offset(offset)
-        )
-        issues = [self._issue(row) for row in db.session.execute(page)]
+        page = _select_issues.where(*self.filtered.conditions).order_by(*self.filtered.order)
+        rows = db.session.execute(page.limit(limit).offset(offset))
+        users: dict[int, SimpleNamespace] = {}
+        issues = [self._issue(row, users) for row in rows]
         if not issues:
             return issues
         ids = {"issue_ids": [issue.id for issue in issues]}
         labels = dict(_grouped(db.session.execute(_select_labels, ids)))
         assignees = dict(_grouped(db.session.execute(_select_assignees, ids)))
-        milestones = _milestones({issue.milestone_id for issue in issues} - {None})
+        milestones = self._milestones({issue.milestone_id for issue in issues} - {None})
         for issue in issues:
             issue.labels = [row.title for row in labels.get(issue.id, ())]
-            issue.assignees = [_user(row[1:]) for row in assignees.get(issue.id, ())]
+            issue.assignees = [_user(row[1:], users) for row in assignees.get(issue.id, ())]
             issue.first_assignee = issue.assignees[0] if issue.assignees else None
             issue.milestone = milestones.get(issue.milestone_id)
         return issues
 
-    def _issue(self, row: Row[Any]) -> SimpleNamespace:
+    def _issue(self, row: Any, users: dict[int, SimpleNamespace]) -> SimpleNamespace:
         author_at, closed_by_at = len(ISSUE_COLUMNS), len(ISSUE_COLUMNS) + len(USER_COLUMNS)
         issue = ListedIssue(**dict(zip(ISSUE_COLUMNS, row, strict=False)))
         if issue.description is not None and len(issue.description) > MAX_LISTED_CHARACTERS:
             del issue.description
+            large_texts.deferred_texts().append((issue, DESCRIPTION))
         issue.project = self.project
-        issue.author = _user(row[author_at:closed_by_at])
-        issue.closed_by = _user(row[closed_by_at:])
+        issue.author = _user(row[author_at:closed_by_at], users)
+        issue.closed_by = _user(row[closed_by_at:], users)
         return issue
 
+    def _milestones(self, ids: set[int]) -> dict[int, SimpleNamespace]:
+        rows = db.session.execute(_select_milestones, {"milestone_ids": list(ids)}) if ids else ()
+        return {row.id: SimpleNamespace(project=self.project, **row._mapping) for row in rows}
 
-def _user(columns: Sequence[Any]) -> SimpleNamespace | None:
-    return None if columns[0] is None else SimpleNamespace(**dict(zip(USER_COLUMNS, columns, strict=True)))
+
+def _user(columns: Sequence[Any], users: dict[int, SimpleNamespace]) -> SimpleNamespace | None:
+    """Return a user, the same object wherever a page names them."""
+    user = users.get(columns[0])
+    if user is None and columns[0] is not None:
+        user = users[columns[0]] = SimpleNamespace(**dict(zip(USER_COLUMNS, columns, strict=True)))
+    return user
 
 
 def _grouped(rows: Iterable[Row[Any]]) -> Iterator[tuple[int, list[Row[Any]]]]:
     """Group rows that are ordered by their first column, the id of an issue."""
     for issue_id, group in groupby(rows, key=itemgetter(0)):
         yield issue_id, list(group)
-
-
-def _milestones(ids: set[int]) -> dict[int, Milestone]:
-    if not ids:
-        return {}
-    milestones = db.session.scalars(select(Milestone).where(Milestone.id.in_(ids)).options(NO_LAZY_LOADING))
-    return {milestone.id: milestone for milestone in milestones}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from dateutil.relativedelta import relativedelta
@@ -12,6 +13,7 @@ from sqlalchemy.orm import joinedload, selectinload
 
 from project_service.access.abilities import may_see_issue, visible_issues
 from project_service.access.identity import Caller
+from project_service.domain.project_access import ProjectAccess
 from project_service.domain.projects import Project
 from project_service.domain.tracker import issues as tracker
 from project_service.domain.tracker.issues import Issue, IssueAssignee, IssueLabel
@@ -19,10 +21,14 @@ from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.users import ids_by_username
 from project_service.kit import clock
 from project_service.kit.db import searching
+from project_service.kit.db.base import table_of
 from project_service.kit.db.session import NO_LAZY_LOADING, db
 from project_service.kit.http.errors import RecordNotFound
 
 DAY = dt.timedelta(days=1)
+
+_issues, _labels, _assignees = table_of(Issue).c, table_of(IssueLabel).c, table_of(IssueAssignee).c
+_milestones = table_of(Milestone).c
 
 
 def issues_matching(caller: Caller, project: Project, **filters: Any) -> Select[Issue]:
@@ -39,13 +45,28 @@ def issues_matching(caller: Caller, project: Project, **filters: Any) -> Select[
 
 def filtered_issues(caller: Caller, project: Project, **filters: Any) -> Select[Issue]:
     """The same, without related rows."""
-    here = tracker.issues_of(project).where(visible_issues(caller, project), *_conditions(caller, filters))
-    column = getattr(Issue, filters.get("order_by") or "created_at")
-    is_ascending = filters.get("sort") == "asc"
-    order = (column.asc(), Issue.id.asc()) if is_ascending else (column.desc(), Issue.id.desc())
-    if column is Issue.due_date:  # the databases differ in the position of NULL
-        order = (order[0].nulls_last(), order[1])
-    return here.order_by(*order)
+    filtered = IssueFilter.of(caller, project, **filters)
+    return select(Issue).where(*filtered.conditions).order_by(*filtered.order)
+
+
+@dataclass(frozen=True, slots=True)
+class IssueFilter:
+    """The conditions and the order of a list of issues, on columns of the table: for rows and for mapped objects."""
+
+    conditions: Sequence[ColumnElement[bool]]
+    order: Sequence[ColumnElement[Any]]
+
+    @classmethod
+    def of(cls, caller: Caller, project: Project | ProjectAccess, **filters: Any) -> IssueFilter:
+        """The issues of a project that the caller may see and that have what is filters."""
+        here = _issues.project_id == project.content_id
+        conditions = (here, visible_issues(caller, project), *_conditions(caller, filters))
+        column = _issues[filters.get("order_by") or "created_at"]
+        is_ascending = filters.get("sort") == "asc"
+        order = (column.asc(), _issues.id.asc()) if is_ascending else (column.desc(), _issues.id.desc())
+        if column is _issues.due_date:  # the databases differ in the position of NULL
+            order = (order[0].nulls_last(), order[1])
+        return cls(conditions, order)
 
 
 def progress_of(caller: Caller, milestone: Milestone) -> tuple[int, int]:
@@ -66,15 +87,15 @@ def find_issue(caller: Caller, project: Project, iid: int) -> Issue:
 
 def _conditions(caller: Caller, filters: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
     if filters.get("state") in (tracker.OPENED, tracker.CLOSED):
-        yield Issue.state == filters["state"]
+        yield _issues.state == filters["state"]
     if filters.get("iids"):
-        yield Issue.iid.in_(filters["iids"])
+        yield _issues.iid.in_(filters["iids"])
     if filters.get("confidential") is not None:
-        yield Issue.confidential.is_(filters["confidential"])
+        yield _issues.confidential.is_(filters["confidential"])
     if filters.get("issue_type"):
-        yield Issue.issue_type == filters["issue_type"]
+        yield _issues.issue_type == filters["issue_type"]
     if search := (filters.get("search") or "").strip():
-        columns = [getattr(Issue, name) for name in filters.get("within") or ("title", "description")]
+        columns = [_issues[name] for name in filters.get("within") or ("title", "description")]
         yield searching.contains(search, *columns)
     if filters.get("due_date"):
         yield _due(filters["due_date"])
@@ -83,7 +104,7 @@ def _conditions(caller: Caller, filters: dict[str, Any]) -> Iterable[ColumnEleme
     for name, value in (filters.get("excluded") or {}).items():
         if value not in (None, [], ""):
             yield from _excluded(caller, name, value)
-    for name, column in (("created", Issue.created_at), ("updated", Issue.updated_at)):
+    for name, column in (("created", _issues.created_at), ("updated", _issues.updated_at)):
         if filters.get(f"{name}_after"):
             yield column >= filters[f"{name}_after"]
         if filters.get(f"{name}_before"):
@@ -97,7 +118,7 @@ def _excluded(caller: Caller, name: str, value: Any) -> Iterable[ColumnElement[b
     if name == "labels":
         yield from (not_(_has_label(label)) for label in value)
     elif name == "iids":
-        yield Issue.iid.not_in(value)
+        yield _issues.iid.not_in(value)
     else:
         conditions = (*_by_users(caller, {name: value}), *_by_properties({name: value}))
         # an issue without an author or milestone does not have the excluded one
@@ -106,40 +127,42 @@ def _excluded(caller: Caller, name: str, value: Any) -> Iterable[ColumnElement[b
 
 def _by_users(caller: Caller, filters: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
     if filters.get("scope") == "created_by_me":
-        yield Issue.author_id == caller.user_id
+        yield _issues.author_id == caller.user_id
     if filters.get("scope") == "assigned_to_me":
-        yield Issue.id.in_(_assigned_to(IssueAssignee.user_id == caller.user_id))
+        yield _issues.id.in_(_assigned_to(_assignees.user_id == caller.user_id))
     if filters.get("author_id") is not None:
-        yield Issue.author_id == filters["author_id"]
+        yield _issues.author_id == filters["author_id"]
     if filters.get("author_username"):
-        yield Issue.author_id.in_(ids_by_username(filters["author_username"]))
+        yield _issues.author_id.in_(ids_by_username(filters["author_username"]))
     assignee = filters.get("assignee_id")
     if assignee in ("None", "Any"):
-        yield exists().where(IssueAssignee.issue_id == Issue.id).is_(assignee == "Any")
+        yield exists().where(_assignees.issue_id == _issues.id).is_(assignee == "Any")
     elif assignee is not None:
-        yield Issue.id.in_(_assigned_to(IssueAssignee.user_id == int(assignee)))
+        yield _issues.id.in_(_assigned_to(_assignees.user_id == int(assignee)))
     if filters.get("assignee_username"):
-        yield Issue.id.in_(_assigned_to(IssueAssignee.user_id.in_(ids_by_username(*filters["assignee_username"]))))
+        yield _issues.id.in_(_assigned_to(_assignees.user_id.in_(ids_by_username(*filters["assignee_username"]))))
 
 
 def _by_properties(filters: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
     milestone = filters.get("milestone")
     if milestone == "None":
-        yield Issue.milestone_id.is_(None)
+        yield _issues.milestone_id.is_(None)
     elif milestone == "Any":
-        yield Issue.milestone_id.is_not(None)
+        yield _issues.milestone_id.is_not(None)
     elif milestone:
-        called = select(Milestone.id).where(Milestone.project_id == Issue.project_id, Milestone.title == milestone)
-        yield Issue.milestone_id.in_(called)
+        called = select(_milestones.id).where(
+            _milestones.project_id == _issues.project_id, _milestones.title == milestone
+        )
+        yield _issues.milestone_id.in_(called)
     if filters.get("milestone_id") is not None:
-        yield Issue.milestone_id == filters["milestone_id"]
+        yield _issues.milestone_id == filters["milestone_id"]
     if filters.get("my_reaction_emoji") not in (None, "", "None"):
         yield false()  # reactions are not supported: no issue has any
     weight = filters.get("weight")
     if weight in ("None", "Any"):
-        yield Issue.weight.is_(None) if weight == "None" else Issue.weight.is_not(None)
+        yield _issues.weight.is_(None) if weight == "None" else _issues.weight.is_not(None)
     elif weight is not None:
-        yield Issue.weight == int(weight)
+        yield _issues.weight == int(weight)
     labels = filters.get("labels") or []
     if labels == ["None"]:
         yield _has_labels().is_(False)
@@ -164,17 +187,17 @@ def _due(days: str) -> ColumnElement[bool]:
         "next_month_and_previous_two_weeks": (today - 14 * DAY, first + 2 * month - DAY),
     }
     if days not in around:
-        return Issue.due_date.is_(None) if days == "0" else Issue.due_date.is_not(None)
-    return Issue.due_date.between(*around[days])
+        return _issues.due_date.is_(None) if days == "0" else _issues.due_date.is_not(None)
+    return _issues.due_date.between(*around[days])
 
 
 def _assigned_to(condition: ColumnElement[bool]) -> Select[int]:
-    return select(IssueAssignee.issue_id).where(condition)
+    return select(_assignees.issue_id).where(condition)
 
 
 def _has_labels() -> ColumnElement[bool]:
-    return exists().where(IssueLabel.issue_id == Issue.id)
+    return exists().where(_labels.issue_id == _issues.id)
 
 
 def _has_label(title: str) -> ColumnElement[bool]:
-    return exists().where(IssueLabel.issue_id == Issue.id, IssueLabel.title == title)
+    return exists().where(_labels.issue_id == _issues.id, _labels.title == title)

@@ -11,6 +11,8 @@ from project_service.access.guards import numeric
 from project_service.access.identity import caller
 from project_service.areas.issues import queries, schemas, service
 from project_service.areas.issues.listing import IssueListing
+from project_service.areas.issues.queries import IssueFilter
+from project_service.domain.project_access import ProjectAccess
 from project_service.domain.projects import Project
 from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.issues import Issue
@@ -31,12 +33,12 @@ NOTES = f"{ISSUES}/<iid>/notes"
 @api.get(ISSUES)
 @api.signed_in
 @api.arguments(schemas.IssueFilterSchema)
-@api.allow(Ability.READ_ISSUES)
+@api.allow(Ability.READ_ISSUES, access_only=True)
 @api.response(200, schemas.IssueSchema(many=True))
 @api.paged
-def list_issues(project: Project, fields: dict[str, Any]) -> Any:
+def list_issues(project: ProjectAccess, fields: dict[str, Any]) -> Any:
     """List the issues of a project."""
-    return IssueListing(queries.filtered_issues(caller(), project, **fields), project)
+    return IssueListing(IssueFilter.of(caller(), project, **fields), project)
 
 
 @api.get("/projects/<project>/milestones/<milestone>/issues")
@@ -47,7 +49,7 @@ def list_issues(project: Project, fields: dict[str, Any]) -> Any:
 def list_milestone_issues(project: Project, milestone: str) -> Any:
     """List the issues of a milestone."""
     milestone_id = find_milestone(project, numeric(milestone)).id
-    return IssueListing(queries.filtered_issues(caller(), project, milestone_id=milestone_id), project)
+    return IssueListing(IssueFilter.of(caller(), project, milestone_id=milestone_id), project)
 
 
 @api.get("/projects/<project>/merge_requests/<iid>/closes_issues")
@@ -60,7 +62,7 @@ def list_issues_closed_by_merge_request(project: Project, iid: str) -> Any:
     iids = closed_iids(find_merge_request(project, numeric(iid)))
     if not iids or not allowed(caller(), Ability.READ_ISSUES, project):
         return ListedRows([])
-    return IssueListing(queries.filtered_issues(caller(), project, iids=iids), project)
+    return IssueListing(IssueFilter.of(caller(), project, iids=iids), project)
 
 
 @api.get(f"{ISSUES}/<iid>")

@@ -9,6 +9,7 @@ Only fields of exactly the classes named here are known; every other field is se
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 from typing import Any
 
@@ -53,19 +54,23 @@ def _field_serializer(schema: marshmallow.Schema, name: str, field: marshmallow.
     if conversion is None or field.dump_default is not missing:
         return lambda obj: field.serialize(name, obj, accessor=schema.get_attribute)
     unchanged, convert = conversion
+    first, *others = attribute.split(".")
+    # objects inside responses may be left out when they are None (``schemas.Inside``)
+    leaves_none_out = not getattr(field, "keep_none", True)
 
     def serialize(obj: Any) -> Any:
         value = getattr(obj, attribute, missing)
         return value if type(value) in unchanged else convert(value)
 
-    accessor: Any = schema.get_attribute if "." in attribute else getattr
-
-    def serialize_by_accessor(obj: Any) -> Any:
-        value = field.get_value(obj, name, accessor=accessor)
+    def serialize_inner(obj: Any) -> Any:
+        value = getattr(obj, first, missing)
+        for name in others:
+            value = value.get(name, missing) if isinstance(value, dict) else getattr(value, name, missing)
+        if value is None and leaves_none_out:
+            return missing
         return value if type(value) in unchanged else convert(value)
 
-    is_simple = "." not in attribute and not isinstance(field, marshmallow_fields.Nested)
-    return serialize if is_simple else serialize_by_accessor
+    return serialize_inner if others or leaves_none_out else serialize
 
 
 def _conversion(field: marshmallow.fields.Field[Any]) -> Conversion | None:
@@ -88,4 +93,5 @@ CONVERSIONS: dict[type[marshmallow.fields.Field[Any]], Conversion] = {
     fields.Boolean: (ABSENT | {bool}, lambda value: value),
     fields.Anything: (ABSENT, lambda value: value),
     fields.Moment: (ABSENT, clock.isoformat),
+    fields.Day: (ABSENT, dt.date.isoformat),
 }

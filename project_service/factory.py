@@ -86,7 +86,7 @@ from project_service.domain.repositories import maintenance
 from project_service.domain.tracker.signals import issue_closed
 from project_service.kit import logs, markdown, metrics
 from project_service.kit.db import session
-from project_service.kit.http import responses, urls
+from project_service.kit.http import responses
 from project_service.kit.http.errors import Unavailable, UnknownRoute
 from project_service.kit.http.proxies import TrustedProxies
 from project_service.kit.http.urls import API, RawPaths, Segment
@@ -213,7 +213,6 @@ def create_app(settings: Settings | None = None) -> responses.Application:
     app.before_request(before_options)
     app.after_request(responses.after_request)
     app.teardown_request(_close_uploads)
-    app.teardown_request(urls.forget_base_url)
     app.register_error_handler(Exception, _handle)
     app.register_blueprint(probes)
     openapi.init_app(app, APIS)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import flask
 from werkzeug.exceptions import BadRequest, HTTPException
@@ -40,14 +41,25 @@ class RequestBody:
             raise BadRequest from error
 
 
+# ``Request.service_url`` of the current request, once it was computed: a list of issues has a hundred links, and each
+# would look for the request
+service_url: ContextVar[str] = ContextVar("service_url", default="")
+
+
 class Request(flask.Request):
     """Flask's request, with a body whose framing errors are answered with 400."""
 
-    @cached_property
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        service_url.set("")
+
+    @property
     def service_url(self) -> str:
         """Scheme, host and port of the service's public URL, without a trailing slash."""
         configured: str | None = flask.current_app.config["EXTERNAL_URL"]
-        return configured or self.host_url.rstrip("/")
+        url = configured or self.host_url.rstrip("/")
+        service_url.set(url)
+        return url
 
     @cached_property
     def stream(self) -> IO[bytes]:

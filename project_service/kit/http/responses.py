@@ -69,7 +69,6 @@ def is_api() -> bool:
 
 def before_request() -> Response | None:
     """Give the request its id, and answer CORS preflights."""
-    urls.forget_base_url()
     _request_start()
     is_preflight = request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers
     if is_preflight and is_api() and not _answers_options():

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable
-from contextvars import ContextVar
 from typing import Any, cast
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -17,7 +16,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 from flask import current_app, has_request_context, request
 from werkzeug.routing import BaseConverter, IntegerConverter, PathConverter
 
-from project_service.kit.http.requests import Request
+from project_service.kit.http.requests import Request, service_url
 
 API = "/api/"
 MAX_ID = 2**63 - 1
@@ -130,25 +129,12 @@ def request_is_raw() -> bool:
     return has_request_context() and request.environ.get("PATH_INFO", "").startswith(API)
 
 
-# of the current request, once it was computed: a list of issues has a hundred links
-_base_url: ContextVar[str] = ContextVar("base_url", default="")
-
-
 def base_url() -> str:
     """Return scheme, host and port of the service's public URL, without a trailing slash."""
-    if known := _base_url.get():
-        return known
     if has_request_context():
-        of_request = cast(Request, request).service_url
-        _base_url.set(of_request)
-        return of_request
+        return service_url.get() or cast(Request, request).service_url
     configured: str | None = current_app.config["EXTERNAL_URL"]
     return configured or "http://localhost"
-
-
-def forget_base_url(_error: BaseException | None = None) -> None:
-    """Forget the URL of a request when it begins and when it ends."""
-    _base_url.set("")
 
 
 def absolute(path: str) -> str:

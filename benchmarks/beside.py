@@ -11,7 +11,6 @@ from __future__ import annotations
 import statistics
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -29,7 +28,6 @@ from benchmarks.transfers import archive_of
 from tests.contract.alerting import Maintainer
 from tests.contract.service import TOKEN, Service, children_of, tree_of
 
-COMMITS_PER_SECOND = 20
 STARTS = 3
 ISSUES = 10_000
 TRANSFER_SECONDS = 600
@@ -56,7 +54,7 @@ class Version:
 
     def measure(self, case: str) -> Speed:
         """How fast one case is answered while another client commits."""
-        with commits(self.service):
+        with lists.commits(self.service):
             return self.cases[case]()
 
 
@@ -120,40 +118,12 @@ def cases_of(place: lists.Place, seconds: int) -> Iterator[tuple[str, Measured]]
     for kind, name, address, headers in place.cases():
         if kind != lists.KNOWN:
             yield f"{kind}: {name}", partial(speed, web, address, seconds, lists.SCRIPT, headers)
-    token = {"PRIVATE-TOKEN": place.token}
-    yield "one project", partial(speed, web, place.project, seconds, lists.SCRIPT, token)
     maintainer = Maintainer(place.service)
     receiver = maintainer.add_integration("acme/shop", type="http", name="beside")
     maintainer.close()
     for kind in (alerts.REPEATED, alerts.NEW):
         send = partial(speed, web, receiver.url, seconds, alerts.SCRIPT, KIND=kind, KEY=receiver.key)
         yield f"alert POST, {kind}", send
-
-
-@contextmanager
-def commits(service: Service) -> Iterator[None]:
-    """Another client, which changes a label of a project of its own many times a second."""
-    ended = threading.Event()
-
-    def change() -> None:
-        with requests.Session() as client:
-            client.headers.update(HEADERS)
-            api = f"{service.url}/api/v4"
-            project = client.post(f"{api}/projects", json={"name": f"written-{time.time_ns()}"}, timeout=30).json()[
-                "id"
-            ]
-            while not ended.wait(1 / COMMITS_PER_SECOND):
-                address = f"{api}/projects/{project}/variables"
-                client.post(address, json={"key": "WRITTEN", "value": "x"}, timeout=30).raise_for_status()
-                client.delete(f"{address}/WRITTEN", timeout=30).raise_for_status()
-
-    writer = threading.Thread(target=change)
-    writer.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        writer.join()
 
 
 def transfers(before: Service, now: Service, database: str, effort: Effort) -> Iterator[Figure]:

@@ -245,7 +245,7 @@ def _serialized(result: Any, status: int, schema: marshmallow.Schema | None) -> 
         schema, result = _instance_of(result.schema, isinstance(result.result, PageOfRows)), result.result
     if isinstance(result, PageOfRows):
         if isinstance(result.rows, list) and not large_texts.deferred_texts():
-            rows = result.rows if schema is None else [schema.dump(row, many=False) for row in result.rows]
+            rows = result.rows if schema is None else schema.dump(result.rows, many=True)
             return json_response(rows, status, result.headers)
         texts, directory = _rows_as_json(result.rows, schema), current_app.config["SETTINGS"].data_dir
         return list_response(texts, status, result.headers, directory)

@@ -63,7 +63,7 @@ class Schema(marshmallow.Schema):
         return [self._dump_one(item) for item in obj] if many else self._dump_one(obj)
 
     def _dump_one(self, obj: Any) -> Any:
-        if isinstance(obj, Mapping):  # marshmallow knows how to read its items
+        if isinstance(obj, dict):  # marshmallow knows how to read its items
             return super().dump(obj, many=False)
         return self._serializer(obj)
 

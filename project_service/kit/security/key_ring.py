@@ -74,10 +74,6 @@ class KeyRing:
                 f"written with, or put the {KEY_FILE} file of its data directory back"
             ) from error
 
-    def has_key_of(self, stored: str) -> bool:
-        """Whether one of the keys has encrypted a stored text."""
-        return stored.partition(".")[0] in self._ciphers
-
     def renew(self, stored: str) -> str:
         """Encrypt a stored text again with the first key; ``SecretKeyMissing`` as above."""
         return self.encrypt(self.decrypt(stored))
@@ -121,10 +117,11 @@ def decrypt(stored: str) -> str:
 
     ``keyring`` looks for changed keys once per request; here only a text of an unknown key is a reason to look again.
     """
-    current = _Current.keyring
-    if current is None or not current.has_key_of(stored):
-        current = keyring()
-    return current.decrypt(stored)
+    current = _Current.keyring or keyring()
+    try:
+        return current.decrypt(stored)
+    except SecretKeyMissing:
+        return keyring().decrypt(stored)
 
 
 def _changed_at(settings: Settings) -> int:

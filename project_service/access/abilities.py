@@ -304,6 +304,11 @@ RULES: dict[Ability, tuple[Rule, ...]] = {
 }
 
 
+# abilities whose refusal is a 404 with this noun, also for callers who see the project or group
+# (alert management reference, section 3; namespaces reference, section 4)
+HIDDEN = {Ability.READ_NAMESPACE: "Namespace", Ability.READ_ALERTS: "Alert"}
+
+
 def allowed(caller: Caller, ability: Ability, subject: Any = None) -> bool:
     """Whether all rules of the ability hold."""
     return all(rule(caller, subject) for rule in RULES[ability])
@@ -315,12 +320,10 @@ def judge(caller: Caller, ability: Ability, subject: Any = None) -> None:
         return
     if isinstance(subject, Project | ProjectAccess) and not sees(caller, subject):
         raise NotFound("Project")
-    if isinstance(subject, Group) and ability is not Ability.READ_NAMESPACE and not sees(caller, subject):
+    if ability in HIDDEN:
+        raise NotFound(HIDDEN[ability])
+    if isinstance(subject, Group) and not sees(caller, subject):
         raise NotFound("Group")
-    if ability is Ability.READ_NAMESPACE:
-        raise NotFound("Namespace")
-    if ability is Ability.READ_ALERTS:  # hidden from others (alert management reference, section 3)
-        raise NotFound("Alert")
     raise Forbidden
 
 

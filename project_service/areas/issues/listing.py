@@ -1,7 +1,7 @@
-"""The lists of issues of the API, read as columns.
+"""Lists of issues of the API and the pages, read as columns.
 
 Loading objects of the ORM with their users and labels takes longer than everything else in the request for a list of
-issues. Pages and single issues use the objects; the filters and the schema are the same for both.
+issues. Single issues are objects; the filters and the schema are the same for both.
 """
 
 from __future__ import annotations

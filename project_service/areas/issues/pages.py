@@ -12,6 +12,8 @@ from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
 from project_service.areas.issues import queries, service
 from project_service.areas.issues.forms import IssueForm, NoteForm
+from project_service.areas.issues.listing import IssueListing
+from project_service.areas.issues.queries import IssueFilter
 from project_service.domain.memberships import members_for_choice
 from project_service.domain.projects import Project
 from project_service.domain.tracker import issue_rules
@@ -37,8 +39,8 @@ def fill_milestone(milestone: Milestone) -> dict[str, Any]:
     if not allowed(caller(), Ability.READ_ISSUES, milestone.project):
         return {"total": 0}
     total, closed = queries.progress_of(caller(), milestone)
-    statement = queries.issues_matching(caller(), milestone.project, milestone_id=milestone.id)
-    shown = list(db.session.scalars(statement.limit(MAX_ISSUES_OF_MILESTONE)))
+    filtered = IssueFilter.of(caller(), milestone.project, milestone_id=milestone.id)
+    shown = IssueListing(filtered, milestone.project).rows(0, MAX_ISSUES_OF_MILESTONE)
     return {
         "total": total,
         "closed": closed,
@@ -58,7 +60,8 @@ def list_issues(project: Project) -> Any:
     state = request.args.get("state", "opened")
     state = state if state in TABS else "opened"
     search = request.args.get("search", "")
-    page = read_page(queries.issues_matching(caller(), project, state=state, search=search), request.args.get("page"))
+    filtered = IssueFilter.of(caller(), project, state=state, search=search)
+    page = read_page(IssueListing(filtered, project), request.args.get("page"))
     return render_template("issues/list.html", project=project, page=page, state=state, tabs=TABS, search=search)
 
 

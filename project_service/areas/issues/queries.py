@@ -9,7 +9,6 @@ from typing import Any
 
 from dateutil.relativedelta import relativedelta
 from sqlalchemy import ColumnElement, Select, and_, exists, false, func, not_, select
-from sqlalchemy.orm import joinedload, selectinload
 
 from project_service.access.abilities import may_see_issue, visible_issues
 from project_service.access.identity import Caller
@@ -22,7 +21,7 @@ from project_service.domain.users import ids_by_username
 from project_service.kit import clock
 from project_service.kit.db import searching
 from project_service.kit.db.base import table_of
-from project_service.kit.db.session import NO_LAZY_LOADING, db
+from project_service.kit.db.session import db
 from project_service.kit.http.errors import RecordNotFound
 
 DAY = dt.timedelta(days=1)
@@ -31,20 +30,8 @@ _issues, _labels, _assignees = table_of(Issue).c, table_of(IssueLabel).c, table_
 _milestones = table_of(Milestone).c
 
 
-def issues_matching(caller: Caller, project: Project, **filters: Any) -> Select[Issue]:
-    """The issues of a project that the caller may see, filtered and ordered, with what pages show of them."""
-    return filtered_issues(caller, project, **filters).options(
-        joinedload(Issue.author),
-        selectinload(Issue.assignees),
-        selectinload(Issue.label_rows),
-        selectinload(Issue.closed_by),
-        selectinload(Issue.milestone),
-        NO_LAZY_LOADING,
-    )
-
-
 def filtered_issues(caller: Caller, project: Project, **filters: Any) -> Select[Issue]:
-    """The same, without related rows."""
+    """The issues of a project that the caller may see, filtered and ordered."""
     filtered = IssueFilter.of(caller, project, **filters)
     return select(Issue).where(*filtered.conditions).order_by(*filtered.order)
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from project_service.areas.error_tracking.collection import grouping, stack_traces
 from project_service.areas.error_tracking.collection.messages import message_of
+from project_service.areas.error_tracking.collection.native_frames import Image, images_of
 from project_service.areas.error_tracking.collection.scrubbing import (
     FILTERED,
     MAX_ENTRIES,
@@ -45,6 +47,15 @@ LEVEL_NAMES = {
 NAMES = ("platform", "logger", "server_name", "dist", "release", "transaction")
 USER_FIELDS = ("id", "username", "email", "ip_address", "name")
 USER_IDENTITY = ("id", "email", "username", "ip_address")
+OLD_PREFIX = "sentry.interfaces."
+OLD_NAMES = {
+    f"{OLD_PREFIX}Exception": "exception",
+    f"{OLD_PREFIX}Stacktrace": "stacktrace",
+    f"{OLD_PREFIX}Http": "request",
+    f"{OLD_PREFIX}User": "user",
+    f"{OLD_PREFIX}Breadcrumbs": "breadcrumbs",
+}  # that of the message is read in its module, since its parameters are quoted
+SHOWN_AS_CONTEXTS = {f"{OLD_PREFIX}Template": "template", f"{OLD_PREFIX}Query": "query"}
 REQUEST_FIELDS = ("url", "method", "query_string", "headers", "cookies", "data", "env")
 BREADCRUMB_NAMES = ("type", "category", "level")
 SUMMARY_NAMES = ("message", "title", "culprit", "level", "environment", *NAMES, "user", "tags")
@@ -84,10 +95,13 @@ class Arrival:
 
 def parse_event(raw: dict[str, Any], arrival: Arrival, cleaner: Cleaner) -> ParsedEvent:
     """Parse the JSON object of an event."""
-    exceptions = stack_traces.exceptions_of(raw.get("exception"), cleaner)
-    threads: list[Entry] = []
-    if not any(exception["frames"] for exception in exceptions):
-        threads = stack_traces.threads_of(raw.get("threads"), cleaner)
+    raw = _with_current_names(raw)
+    images = images_of(raw.get("debug_meta"))
+    exceptions = stack_traces.exceptions_of(raw.get("exception"), cleaner, images)
+    stack = _own_stack(raw, exceptions, cleaner, images)
+    threads = stack
+    if not stack and not any(exception["frames"] for exception in exceptions):
+        threads = stack_traces.threads_of(raw.get("threads"), cleaner, images)
     message = message_of(raw, cleaner)
     event: dict[str, Any] = {name: cleaner.name(raw.get(name)) for name in NAMES}
     event["environment"] = cleaner.name(raw.get("environment")) or "production"
@@ -96,12 +110,14 @@ def parse_event(raw: dict[str, Any], arrival: Arrival, cleaner: Cleaner) -> Pars
     event["user"], identity = _user(raw, arrival, cleaner)
     event["tags"] = _tags(raw.get("tags"), cleaner)
     event["message"] = message.text
-    event["title"] = grouping.title_of(exceptions, message.text)
+    is_crash = grouping.is_native_crash(exceptions, event["platform"])
+    event["title"] = grouping.title_of(exceptions, message.text, is_crash=is_crash)
     event["culprit"] = grouping.culprit_of(event, exceptions, threads)
     main = grouping.main_exception(exceptions)
     value = (main["value"] if main is not None else None) or ""
-    is_typed = main is not None and grouping.is_typed(main)
+    is_typed = main is not None and (is_crash or grouping.is_typed(main))
     fingerprint = _fingerprint(raw.get("fingerprint"), cleaner)
+    parts = grouping.parts_of(exceptions, message.template or value, stack, is_crash=is_crash)
     details = {
         "exceptions": exceptions + threads,
         "breadcrumbs": _breadcrumbs(raw.get("breadcrumbs"), cleaner),
@@ -114,7 +130,7 @@ def parse_event(raw: dict[str, Any], arrival: Arrival, cleaner: Cleaner) -> Pars
     summary = {name: event[name] for name in SUMMARY_NAMES}
     shown = (value if is_typed else message.text or value) or None
     return ParsedEvent(
-        digest=grouping.digest_of(fingerprint, exceptions, message.template or value),
+        digest=grouping.digest_of(fingerprint, parts),
         occurred_at=_occurred_at(raw.get("timestamp"), arrival),
         received_at=arrival.received_at,
         title=event["title"],
@@ -130,6 +146,28 @@ def parse_event(raw: dict[str, Any], arrival: Arrival, cleaner: Cleaner) -> Pars
         summary=summary,
         details=_bounded(details, MAX_STORED_BYTES - len(exact_json.dumps(summary))),
     )
+
+
+def _with_current_names(raw: dict[str, Any]) -> dict[str, Any]:
+    """Return an event with the names that old clients give to its parts replaced (section 22)."""
+    if not any(name.startswith(OLD_PREFIX) for name in raw):
+        return raw
+    renamed = {new: raw[old] for old, new in OLD_NAMES.items() if old in raw and raw.get(new) is None}
+    shown = {new: raw[old] for old, new in SHOWN_AS_CONTEXTS.items() if old in raw}
+    contexts = raw.get("contexts")
+    return {**raw, **renamed, "contexts": {**shown, **(contexts if isinstance(contexts, dict) else {})}}
+
+
+def _own_stack(raw: dict[str, Any], exceptions: list[Entry], cleaner: Cleaner, images: Sequence[Image]) -> list[Entry]:
+    """Give the stack of the event itself to the newest exception if that has none; return it without an exception."""
+    frames = stack_traces.frames_of(raw.get("stacktrace"), cleaner, images)
+    if not frames:
+        return []
+    if not exceptions:
+        return [stack_traces.stack_of(frames)]
+    if not exceptions[-1]["frames"]:
+        exceptions[-1]["frames"] = frames
+    return []
 
 
 def level_of(raw: Any) -> str:

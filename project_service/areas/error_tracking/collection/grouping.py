@@ -25,6 +25,8 @@ HASH_IN_NAME = re.compile(r"[-._](?=[a-f]{0,255}[0-9])[0-9a-f]{6,}(?=\.|$)", re.
 UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.IGNORECASE)
 HEX = re.compile(r"\b(?:0x[0-9a-f]+|(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{8,})\b", re.IGNORECASE)
 NUMBER = re.compile(r"[0-9]+(?:[.,:][0-9]+)*")
+# types, values and mechanisms of crash handlers: sentry-native, Cocoa, the Android NDK, minidumps
+CRASH = re.compile(r"SIG[A-Z0-9]{2,12}\b|EXC(?:EPTION)?_[A-Z]|Segfault\b|Fatal Error\b|(?i:minidump\b)")
 JAVASCRIPT = ("javascript", "node")
 
 
@@ -38,17 +40,36 @@ def is_typed(exception: Entry | None) -> bool:
     return exception is not None and bool(exception["type"]) and not _mechanism(exception).get("synthetic")
 
 
-def digest_of(fingerprint: Sequence[str], exceptions: Sequence[Entry], text: str) -> str:
-    """Return the digest that decides the error. ``text`` is the template of the message, or the value."""
-    default = _digest(_default_parts(exceptions, text))
+def is_native_crash(exceptions: Sequence[Entry], platform: str | None) -> bool:
+    """Whether a crash handler of a native program made up the newest exception: its frames say more than its text."""
+    main = main_exception(exceptions)
+    if main is None or not _mechanism(main).get("synthetic") or platform in JAVASCRIPT:
+        return False
+    names = (main["type"], main["value"], _mechanism(main).get("type"))
+    is_crash = any(isinstance(name, str) and CRASH.match(name) for name in names)
+    return is_crash and bool(frame_keys(relevant_frames(exceptions)))
+
+
+def digest_of(fingerprint: Sequence[str], default_parts: Sequence[Any]) -> str:
+    """Return the digest that decides the error; ``default_parts`` are those without a fingerprint."""
+    default = _digest(default_parts)
     if not fingerprint or all(DEFAULT_FINGERPRINT.fullmatch(part.strip()) for part in fingerprint):
         return default
     return _digest(["fingerprint", *(DEFAULT_FINGERPRINT.sub(default, part) for part in fingerprint)])
 
 
-def _default_parts(exceptions: Sequence[Entry], text: str) -> list[Any]:
+def parts_of(exceptions: Sequence[Entry], text: str, stack: Sequence[Entry], *, is_crash: bool) -> list[Any]:
+    """Return what decides the error of an event without a fingerprint.
+
+    ``text`` is the template of the message, or the value; ``stack`` that of an event without an exception.
+    """
     main = main_exception(exceptions)
-    if main is None or not is_typed(main):
+    if main is None:
+        keys = frame_keys(relevant_frames(stack))
+        return ["stack", keys] if keys else ["message", normalised(text)]
+    if is_crash:
+        return ["crash", frame_keys(relevant_frames(exceptions))]
+    if not is_typed(main):
         return ["message", normalised(text)]
     causes: list[str] = []
     if not _mechanism(main).get("is_exception_group"):
@@ -68,7 +89,7 @@ def frame_keys(frames: Sequence[Frame]) -> list[tuple[str, str]]:
     """Return file and function of each frame, innermost first, each pair once."""
     keys: dict[tuple[str, str], None] = {}
     for position, frame in enumerate(reversed(frames)):
-        function = frame["function"] or ""
+        function = frame["function"] or frame.get("offset") or ""
         if is_anonymous(function):
             line = (frame["context_line"] or "").strip()[:MAX_CONTEXT_LINE_LENGTH]
             if position or not line:
@@ -104,14 +125,27 @@ def normalised(text: str) -> str:
     return NUMBER.sub("<num>", HEX.sub("<hex>", UUID.sub("<uuid>", line)))
 
 
-def title_of(exceptions: Sequence[Entry], message: str | None) -> str:
-    """Return the title: type and first line of the exception, or the first line of the message."""
+def title_of(exceptions: Sequence[Entry], message: str | None, *, is_crash: bool = False) -> str:
+    """Return the title: type and first line of the exception, or the first line of the message.
+
+    Of a crash the function and the signal.
+    """
     main = main_exception(exceptions)
     value = (main["value"] if main is not None else None) or ""
+    if main is not None and is_crash:
+        return _cut(f"{_location_of(relevant_frames(exceptions)[-1])}: {main['type'] or first_line(value)}")
     if main is not None and is_typed(main):
         line = first_line(value)
         return _cut(f"{main['type']}: {line}" if line else str(main["type"]))
     return _cut(first_line(message or "") or first_line(value) or NO_MESSAGE)
+
+
+def _location_of(frame: Frame) -> str:
+    """Return the function of a frame, or image and offset where the program has no symbols."""
+    if frame["function"]:
+        return str(frame["function"])
+    name = frame["module"] or frame["filename"] or frame["abs_path"] or "?"
+    return f"{name} + {frame['offset']}" if frame.get("offset") else str(name)
 
 
 def culprit_of(event: dict[str, Any], exceptions: Sequence[Entry], threads: Sequence[Entry]) -> str:
@@ -121,7 +155,7 @@ def culprit_of(event: dict[str, Any], exceptions: Sequence[Entry], threads: Sequ
     if frames := relevant_frames(exceptions) or relevant_frames(threads):
         frame = frames[-1]
         location = frame["module"] or frame["filename"] or frame["abs_path"] or ""
-        function = frame["function"] or "?"
+        function = frame["function"] or frame.get("offset") or "?"
         is_javascript = event["platform"] in JAVASCRIPT
         return (f"{function}({location})" if is_javascript else f"{location} in {function}")[:MAX_NAME_LENGTH]
     url = (event["request"] or {}).get("url")

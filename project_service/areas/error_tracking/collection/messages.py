@@ -11,7 +11,8 @@ from project_service.areas.error_tracking.collection.scrubbing import MAX_TEXT_L
 
 RAVEN = "sentry.interfaces.Message"
 PLACEHOLDER = re.compile(r"%(?:\(([^()%]{1,100})\))?(.?)", re.DOTALL)
-CONVERSIONS = frozenset("sdir")
+TEXT_CONVERSIONS, NUMBER_CONVERSIONS = frozenset("sr"), frozenset("di")
+NUMBER = re.compile(r"\s*([+-]?[0-9]{1,100})(?:\.[0-9]{0,100})?\s*")
 MAX_PARAMETERS = 100
 
 
@@ -58,7 +59,9 @@ def filled_in(template: str, parameters: list[Any] | dict[str, Any]) -> str:
     def replace(placeholder: re.Match[str]) -> str:
         if placeholder[2] == "%" and not placeholder[1]:
             return "%"
-        if placeholder[2] not in CONVERSIONS or not placeholder[2]:
+        if placeholder[2] in NUMBER_CONVERSIONS:
+            return _whole_number(_parameter(placeholder[1], rest, parameters))
+        if placeholder[2] not in TEXT_CONVERSIONS:
             raise _Unfit
         return _parameter(placeholder[1], rest, parameters)
 
@@ -76,6 +79,14 @@ def _parameter(name: str | None, rest: Iterator[Any], parameters: list[Any] | di
     if text is None:
         raise _Unfit
     return text[:MAX_TEXT_LENGTH]
+
+
+def _whole_number(text: str) -> str:
+    """Return a number as ``%d`` shows it: without its fraction."""
+    number = NUMBER.fullmatch(text)
+    if number is None:
+        raise _Unfit
+    return number[1]
 
 
 def _filled(parts: dict[str, Any], quoted: bool) -> str | None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from project_service.areas.error_tracking.collection.native_frames import Image, native_fields
 from project_service.areas.error_tracking.collection.scrubbing import MAX_ENTRIES, Cleaner
+from project_service.kit import exact_json
 
 MAX_EXCEPTIONS = 50
 MAX_FRAMES = 250
@@ -15,21 +18,21 @@ Entry = dict[str, Any]
 """An exception, or the stack of a thread, with its frames, oldest first."""
 
 
-def exceptions_of(raw: Any, cleaner: Cleaner) -> list[Entry]:
+def exceptions_of(raw: Any, cleaner: Cleaner, images: Sequence[Image] = ()) -> list[Entry]:
     """Return the exceptions of an event, oldest first: the newest 50."""
     return [
         {
             "type": cleaner.name(exception.get("type")),
-            "value": cleaner.optional_text(exception.get("value")),
+            "value": _value(exception.get("value"), cleaner),
             "module": cleaner.name(exception.get("module")),
             "mechanism": cleaner.data(exception["mechanism"]) if isinstance(exception.get("mechanism"), dict) else None,
-            "frames": frames_of(exception.get("stacktrace"), cleaner),
+            "frames": frames_of(exception.get("stacktrace"), cleaner, images),
         }
         for exception in _values(raw)[-MAX_EXCEPTIONS:]
     ]
 
 
-def threads_of(raw: Any, cleaner: Cleaner) -> list[Entry]:
+def threads_of(raw: Any, cleaner: Cleaner, images: Sequence[Image] = ()) -> list[Entry]:
     """Return the stacks of threads; the last is the one that crashed, else the current one, else the first."""
     threads = [thread for thread in _values(raw)[:MAX_EXCEPTIONS] if _raw_frames(thread.get("stacktrace"))]
     if not threads:
@@ -38,24 +41,20 @@ def threads_of(raw: Any, cleaner: Cleaner) -> list[Entry]:
         (thread for mark in ("crashed", "current") for thread in threads if thread.get(mark) is True), threads[0]
     )
     ordered = [thread for thread in threads if thread is not chosen] + [chosen]
-    return [
-        {
-            "type": None,
-            "value": None,
-            "module": None,
-            "mechanism": None,
-            "frames": frames_of(thread.get("stacktrace"), cleaner),
-        }
-        for thread in ordered
-    ]
+    return [stack_of(frames_of(thread.get("stacktrace"), cleaner, images)) for thread in ordered]
 
 
-def frames_of(raw: Any, cleaner: Cleaner) -> list[Frame]:
+def stack_of(frames: list[Frame]) -> Entry:
+    """Return a stack that belongs to no exception."""
+    return {**dict.fromkeys(("type", "value", "module", "mechanism")), "frames": frames}
+
+
+def frames_of(raw: Any, cleaner: Cleaner, images: Sequence[Image] = ()) -> list[Frame]:
     """Return the frames of a stack trace, oldest first; of more than 250 the first and the last 125."""
     frames = _raw_frames(raw)
     if len(frames) > MAX_FRAMES:
         frames = frames[: MAX_FRAMES // 2] + frames[-MAX_FRAMES // 2 :]
-    return [_frame(frame, cleaner) for frame in frames]
+    return [_frame(frame, cleaner, images) for frame in frames]
 
 
 def _raw_frames(raw: Any) -> list[dict[str, Any]]:
@@ -67,7 +66,7 @@ def _raw_frames(raw: Any) -> list[dict[str, Any]]:
     return [frame for frame in frames if isinstance(frame, dict)]
 
 
-def _frame(raw: dict[str, Any], cleaner: Cleaner) -> Frame:
+def _frame(raw: dict[str, Any], cleaner: Cleaner, images: Sequence[Image]) -> Frame:
     names = ("filename", "abs_path", "module", "function")
     frame: Frame = {name: cleaner.optional_text(raw.get(name), 1024) for name in names}
     frame |= {name: _number(raw.get(name)) for name in ("lineno", "colno")}
@@ -79,7 +78,17 @@ def _frame(raw: dict[str, Any], cleaner: Cleaner) -> Frame:
         frame["vars"] = cleaner.data(raw["vars"])
     if platform := cleaner.name(raw.get("platform")):
         frame["platform"] = platform
+    if "instruction_addr" in raw or "package" in raw:
+        frame |= native_fields(raw, cleaner, images)
+        frame["filename"] = frame["filename"] or frame.get("image")
     return frame
+
+
+def _value(raw: Any, cleaner: Cleaner) -> str | None:
+    """Return the value of an exception; a list or an object as JSON."""
+    if isinstance(raw, list | dict):
+        raw = exact_json.dumps(cleaner.data(raw))
+    return cleaner.optional_text(raw.decode() if isinstance(raw, bytes) else raw)
 
 
 def _values(raw: Any) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from typing import Any
 from project_service.areas.error_tracking.errors.models import TrackedErrorEvent
 
 FRAME_FIELDS = ("filename", "abs_path", "module", "function", "lineno", "colno", "in_app")
+NATIVE_FIELDS = ("package", "instruction_addr", "image_addr", "offset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +91,10 @@ def exceptions_of(event: TrackedErrorEvent) -> list[dict[str, Any]]:
 
 
 def shown_frame(frame: dict[str, Any]) -> dict[str, Any]:
-    """Return a frame with its source lines as pairs of number and text."""
+    """Return a frame with its source lines as pairs of number and text; frames of native programs with addresses."""
     return {
         **{name: frame.get(name) for name in FRAME_FIELDS},
+        **{name: frame[name] for name in NATIVE_FIELDS if name in frame},
         "context": _context(frame),
         "vars": frame.get("vars") or {},
     }

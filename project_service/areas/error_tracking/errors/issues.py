@@ -102,7 +102,7 @@ def _stack_lines(frames: Sequence[dict[str, Any]]) -> list[str]:
     for frame in frames:
         location = frame["filename"] or frame["abs_path"] or frame["module"] or "?"
         number = f":{frame['lineno']}" if frame["lineno"] is not None else ""
-        lines.append(_one_line(f"{location}{number} in {frame['function'] or '?'}"))
+        lines.append(_one_line(f"{location}{number} in {frame['function'] or frame.get('offset') or '?'}"))
         failing = next((text for at, text in frame["context"] if at == frame["lineno"]), "")
         if failing.strip():
             lines.append(f"    {_one_line(failing)}")

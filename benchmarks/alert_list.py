@@ -36,7 +36,7 @@ PAGES = {
     "resolved": "?tab=resolved",
     "all": "?tab=all",
     "by severity": "?order_by=severity",
-    "by events": "?order_by=events",
+    "by events": "?order_by=event_count",
     "searched": "?search=alert+1",
 }
 

@@ -32,6 +32,7 @@ from project_service.areas.activity import pages as activity_pages
 from project_service.areas.activity import routes as activity
 from project_service.areas.alerts.alerts import incidents, todo_pages
 from project_service.areas.alerts.alerts import pages as alerts_pages
+from project_service.areas.alerts.alerts import routes as alerts
 from project_service.areas.alerts.integrations import pages as alerts_settings
 from project_service.areas.alerts.receivers.routes import receivers
 from project_service.areas.audit import pages as audit_pages
@@ -122,6 +123,7 @@ APIS = (
     groups.api,
     transfers.api,
     projects.api,
+    alerts.api,
     members.api,
     variables.api,
     effective_variables.api,

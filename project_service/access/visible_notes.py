@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from sqlalchemy import ColumnElement, Select, and_, func, or_, select, true
 from sqlalchemy.orm import joinedload
@@ -21,6 +21,12 @@ from project_service.kit.http.pagination import ShownPage, read_page
 NOTES_PER_PAGE = 100
 
 
+class HasIid(Protocol):
+    """A row with its number in the project."""
+
+    iid: Any
+
+
 def _visible(caller: Caller, project: Project) -> ColumnElement[bool]:
     """The condition for lists of notes: that of ``may_see_note``."""
     return true() if role_of(caller, project) >= Role.REPORTER else Note.confidential.is_(False)
@@ -29,12 +35,17 @@ def _visible(caller: Caller, project: Project) -> ColumnElement[bool]:
 def notes_matching(caller: Caller, noteable: Noteable, **filters: Any) -> Select[Note]:
     """The notes of an issue or a merge request that the caller may see."""
     statement = notes_on(noteable).where(_visible(caller, noteable.project))
-    statement = statement.options(joinedload(Note.author), NO_LAZY_LOADING)
+    return filtered(statement.options(joinedload(Note.author), NO_LAZY_LOADING), **filters)
+
+
+def filtered(statement: Select[Note], **filters: Any) -> Select[Note]:
+    """The notes of a statement that match the filters of a list, in its order."""
     if filters.get("activity_filter") == "only_comments":
         statement = statement.where(Note.system.is_(False))
     if filters.get("activity_filter") == "only_activity":
         statement = statement.where(Note.system.is_(True))
     column = getattr(Note, filters.get("order_by") or "created_at")
+    statement = statement.order_by(None)
     if filters.get("sort") == "asc":
         return statement.order_by(column.asc(), Note.id.asc())
     return statement.order_by(column.desc(), Note.id.desc())
@@ -62,7 +73,7 @@ def find_visible_note(caller: Caller, noteable: Noteable, note_id: int) -> Note:
     return note
 
 
-def add_iids(noteable: Noteable, notes: Iterable[Note]) -> None:
-    """Set ``noteable_iid`` on each note: the number of its issue or merge request."""
+def add_iids(noteable: HasIid, notes: Iterable[Note]) -> None:
+    """Set ``noteable_iid`` on each note: the number of its issue, merge request or alert."""
     for note in notes:
         note.noteable_iid = noteable.iid

@@ -98,9 +98,9 @@ ALLOWED = (
     Allowed(
         SORTED,
         "alerts",
-        "/<path:project>/-/alert_management",
+        "/<path:project>/-/alert_management /projects/<project>/alert_management_alerts",
         WITHIN,
-        "updated_at ended_at events",
+        "updated_at ended_at event_count",
     ),
     Allowed(SORTED, "memberships", MEMBERS, "everybody counts once, by the highest role, which is known only then"),
     Allowed(SORTED, "memberships", CHOICES, CHOICE),

@@ -91,7 +91,9 @@ def expected(view, person, public):
         return 401
     if rank >= needed:
         return None
-    if ability is Ability.READ_NAMESPACE or (ability not in INSTANCE and rank < SEES and not public):
+    if ability in (Ability.READ_NAMESPACE, Ability.READ_ALERTS) or (
+        ability not in INSTANCE and rank < SEES and not public
+    ):
         return 404
     return 403
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Collection, Iterable, Sequence
-from functools import reduce
-from typing import Any
+from collections.abc import Collection, Sequence
 
-from sqlalchemy import ColumnElement, Select, TextClause, func, select, text, true, union_all
-from sqlalchemy.orm import aliased, contains_eager, defer, selectinload
+from sqlalchemy import ColumnElement, Select, func, select, union_all
+from sqlalchemy.orm import contains_eager, defer, selectinload
 
 from project_service.areas.alerts.models import (
     TARGET,
@@ -18,7 +15,6 @@ from project_service.areas.alerts.models import (
     FormerAddress,
     IncidentSetting,
     Status,
-    listed_at,
 )
 from project_service.domain.access_levels import Role
 from project_service.domain.memberships import members_for_choice
@@ -26,98 +22,13 @@ from project_service.domain.projects import Project, RedirectRoute
 from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.notes import Note, Subject, add_finder
-from project_service.domain.users import ACTIVE, User, ids_by_username
-from project_service.kit.db import searching
+from project_service.domain.users import ACTIVE, User
 from project_service.kit.db.session import NO_LAZY_LOADING, db, one
 from project_service.kit.http.errors import RecordNotFound
 from project_service.kit.http.pagination import MAX_COUNTED_ROWS
 
-BETWEEN = "\n"
 LEGACY = "legacy"
 OPEN = (Status.TRIGGERED, Status.ACKNOWLEDGED)
-LISTED = tuple(Status)
-TABS: dict[str, tuple[str, tuple[Status, ...]]] = {
-    "open": ("Open", OPEN),
-    "triggered": ("Triggered", (Status.TRIGGERED,)),
-    "acknowledged": ("Acknowledged", (Status.ACKNOWLEDGED,)),
-    "resolved": ("Resolved", (Status.RESOLVED,)),
-    "ignored": ("Ignored", (Status.IGNORED,)),
-    "all": ("All", LISTED),
-}
-# The columns of the indexes; ``iid`` is in the order of creation. Columns that change with every occurrence have none,
-# since each occurrence would have to update it.
-SORTS: dict[str, tuple[Any, ...]] = {
-    "started_at": (listed_at, Alert.id),
-    "created_at": (Alert.iid,),
-    "updated_at": (Alert.updated_at, Alert.id),
-    "ended_at": (Alert.ended_at, Alert.id),
-    "events": (Alert.events, Alert.id),
-    "severity": (Alert.severity, Alert.id),
-    "status": (Alert.status, listed_at, Alert.id),
-}
-SORT_NAMES = {
-    "started_at": "Start time",
-    "created_at": "Creation",
-    "updated_at": "Last change",
-    "ended_at": "End time",
-    "events": "Events",
-    "severity": "Severity",
-    "status": "Status",
-}
-# stored numbers are lowest for the most severe and for the first status, so that "desc" means ascending numbers
-REVERSED = ("severity", "status")
-
-
-def alerts_matching(project: Project, **wanted: Any) -> Select[Alert]:
-    """Select the alerts of a tab of the list, filtered and ordered."""
-    statuses = TABS[wanted.get("tab") or "open"][1]
-    name = wanted.get("order_by") or "started_at"
-    statement = select(Alert).where(Alert.project_id == project.id, _within(statuses, name), *_conditions(wanted))
-    descending = (wanted.get("sort") != "asc") != (name in REVERSED)
-    order = [column.desc() if descending else column.asc() for column in SORTS[name]]
-    if name == "ended_at":  # the databases differ in the position of NULL
-        order[0] = order[0].nulls_last()
-    loaded = selectinload(Alert.issue), selectinload(Alert.assignee), defer(Alert.payload)
-    return statement.order_by(*order).options(*loaded, NO_LAZY_LOADING)
-
-
-def counts_of(project: Project, **wanted: Any) -> dict[str, int]:
-    """Count the alerts of each tab under the same search and filter, up to ``MAX_COUNTED_ROWS`` each."""
-    conditions = (Alert.project_id == project.id, *_conditions(wanted))
-    by_status = _counted_at_once(conditions) if len(conditions) > 1 else None
-    if by_status is None:
-        by_status = _counted_apart(conditions)
-    return {tab: min(sum(by_status[one] for one in statuses), MAX_COUNTED_ROWS) for tab, (_, statuses) in TABS.items()}
-
-
-def _counted_at_once(conditions: tuple[ColumnElement[bool], ...]) -> dict[Status, int] | None:
-    """Count the alerts of each status in one scan; ``None`` if there are too many."""
-    # in storage order: otherwise SQLite reads them by index, at random
-    ordered = select(Alert.status).where(*conditions).order_by(Alert.iid.desc())
-    found = ordered.limit(MAX_COUNTED_ROWS).subquery()
-    rows = db.session.execute(select(found.c.status, func.count()).group_by(found.c.status))
-    by_status = dict.fromkeys(LISTED, 0) | {Status(status): count for status, count in rows}
-    return by_status if sum(by_status.values()) < MAX_COUNTED_ROWS else None
-
-
-def _counted_apart(conditions: tuple[ColumnElement[bool], ...]) -> dict[Status, int]:
-    """Count the alerts of each status separately, each up to ``MAX_COUNTED_ROWS``."""
-    counts = (
-        select(func.count())
-        .select_from(select(1).where(Alert.status == status, *conditions).limit(MAX_COUNTED_ROWS).subquery())
-        .scalar_subquery()
-        for status in LISTED
-    )
-    return dict(zip(LISTED, db.session.execute(select(*counts)).one(), strict=True))
-
-
-def _within(statuses: tuple[Status, ...], order: str) -> ColumnElement[bool] | TextClause:
-    """Return the condition of a tab, written so that the database uses the index of the order."""
-    if order == "status":
-        return Alert.status.between(min(statuses), max(statuses))
-    if statuses == LISTED:
-        return true()
-    return text("status <> 2 AND status <> 3") if statuses == OPEN else Alert.status.in_(statuses)
 
 
 def has_alerts(project: Project) -> bool:
@@ -245,21 +156,6 @@ def notes_of(alert: Alert) -> Select[Note]:
     """The notes of an alert, oldest first."""
     statement = select(Note).where(Note.noteable_type == TARGET, Note.noteable_id == alert.id)
     return statement.order_by(Note.created_at, Note.id).options(selectinload(Note.author), NO_LAZY_LOADING)
-
-
-def _conditions(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
-    if search := (wanted.get("search") or "").strip().lower():
-        columns = (Alert.title, Alert.description, Alert.monitoring_tool, Alert.service)
-        # one case folding for all columns, since it is the slowest part; the separator occurs in no search
-        together = reduce(operator.add, (func.coalesce(column, "") + BETWEEN for column in columns))
-        # SQLite's own function knows the letters of ASCII only, and is much faster than one that knows all
-        fold = func.lower if search.isascii() else searching.folded
-        yield fold(together).contains(search, autoescape=True)
-    if username := (wanted.get("assignee_username") or "").strip():
-        # two equal conditions: with only one of them, one of the databases reads all open alerts
-        theirs = aliased(Alert)
-        yield Alert.id.in_(select(theirs.id).where(theirs.assignee_id.in_(ids_by_username(username))))
-        yield Alert.assignee_id.in_(ids_by_username(username))
 
 
 def subjects(ids: Collection[int]) -> dict[int, Subject]:

@@ -12,20 +12,20 @@ from project_service.access import navigation, panels
 from project_service.access import visible_notes as planned_notes
 from project_service.access.abilities import Ability, allowed
 from project_service.access.api import json_response
-from project_service.access.identity import Caller, caller, current_user
+from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
 from project_service.areas.alerts import queries
-from project_service.areas.alerts.alerts import charts, incidents, service, trees
+from project_service.areas.alerts.alerts import charts, incidents, listing, service, trees
 from project_service.areas.alerts.alerts.forms import CommentForm
 from project_service.areas.alerts.models import OPSGENIE, Alert, AlertIntegration, Severity, Status
 from project_service.areas.alerts.receivers import payloads
 from project_service.areas.alerts.receivers.payload_mapping import LABELS
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import INCIDENT, Issue
-from project_service.domain.users import ACTIVE, user_by
 from project_service.kit import clock
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import Invalid
+from project_service.kit.http.fields import whole_number
 from project_service.kit.http.forms import Form
 from project_service.kit.http.pagination import MAX_COUNTED_ROWS, read_page
 
@@ -77,21 +77,23 @@ def list_alerts(project: Project) -> Any:
     if opsgenie is not None:
         return render_template("alerts/opsgenie.html", project=project, integration=opsgenie)
     wanted = {name: request.args.get(name, "") for name in ("search", "assignee_username", "order_by", "sort", "tab")}
-    if wanted["tab"] not in queries.TABS:
+    if wanted["tab"] not in listing.TABS:
         wanted["tab"] = "open"
-    if wanted["order_by"] not in queries.SORTS:
+    if wanted["order_by"] not in listing.SORTS:
         wanted["order_by"] = "started_at"
-    page = read_page(queries.alerts_matching(project, **wanted), request.args.get("page"))
+    filters = listing.AlertFilter(search=wanted["search"], assignee_username=wanted["assignee_username"])
+    order, statuses = listing.AlertOrder(wanted["order_by"], wanted["sort"]), listing.TABS[wanted["tab"]][1]
+    page = read_page(listing.alerts_matching(project, filters, order, statuses), request.args.get("page"))
     now = clock.now()
     return render_template(
         "alerts/list.html",
         project=project,
         page=page,
         wanted=wanted,
-        sorts=queries.SORT_NAMES,
+        sorts=listing.SORT_NAMES,
         most=MAX_COUNTED_ROWS,
-        tabs={name: title for name, (title, _) in queries.TABS.items()},
-        counts=queries.counts_of(project, search=wanted["search"], assignee_username=wanted["assignee_username"]),
+        tabs={name: title for name, (title, _) in listing.TABS.items()},
+        counts=listing.counts_of(project, filters),
         chart=charts.last_days(project),
         severity=Severity,
         status=Status,
@@ -154,11 +156,10 @@ def assign(project: Project, iid: int) -> Any:
     wanted = request.form.get("assign_myself") or request.form.get("assignee_id", "")
 
     def act() -> None:
-        user = user_by(wanted) if wanted.isascii() and wanted.isdigit() and wanted != "0" else None
-        may_read = user is not None and user.state == ACTIVE and allowed(Caller.of(user), Ability.READ_ALERTS, project)
-        if wanted not in ("", "0") and not may_read:
+        user_id = whole_number(wanted)
+        if user_id is None and wanted:
             raise Invalid(base="Assignee has no permissions")
-        service.assign(current_user(), alert, user)
+        service.assign_to_id(current_user(), alert, user_id)
 
     return _acted(alert, act)
 

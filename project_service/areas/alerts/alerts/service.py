@@ -19,7 +19,7 @@ from project_service.domain.projects import Project
 from project_service.domain.repositories import contents
 from project_service.domain.tracker.issue_rules import check_note
 from project_service.domain.tracker.notes import Note
-from project_service.domain.users import User, users
+from project_service.domain.users import ACTIVE, User, users
 from project_service.kit import clock
 from project_service.kit.db.locking import lock_row
 from project_service.kit.db.session import db, insert, unique
@@ -61,6 +61,14 @@ def assign(author: User, alert: Alert, assignee: User | None) -> None:
     note(author, alert, " and ".join(parts))
     if assignee is not None:
         add_todo(assignee, alert)
+
+
+def assign_to_id(author: User, alert: Alert, user_id: int | None) -> None:
+    """Assign an alert to the user with an id, who must be able to see it; ``None`` and 0 mean none."""
+    user = db.session.scalar(users().where(User.id == user_id, User.state == ACTIVE)) if user_id else None
+    if user_id and (user is None or not allowed(Caller.of(user), Ability.READ_ALERTS, alert.project)):
+        raise Invalid(base="Assignee has no permissions")
+    assign(author, alert, user)
 
 
 def comment(author: User, alert: Alert, body: str) -> Note:

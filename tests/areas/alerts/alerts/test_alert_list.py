@@ -10,8 +10,7 @@ import re
 import pytest
 
 from project_service.access import visible_notes as planned_notes
-from project_service.areas.alerts import queries
-from project_service.areas.alerts.alerts import pages
+from project_service.areas.alerts.alerts import listing, pages
 from project_service.areas.alerts.models import OPSGENIE, TARGET, Alert, AlertIntegration, AlertTodo, Severity, Status
 from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.environments import Environment
@@ -109,7 +108,7 @@ def test_each_tab_has_its_alerts_and_its_count(query, iids, developer, make_aler
         ("created_at", [3, 2, 1]),
         ("updated_at", [1, 3, 2]),
         ("ended_at", [2, 3, 1]),
-        ("events", [2, 1, 3]),
+        ("event_count", [2, 1, 3]),
         ("severity", [2, 1, 3]),
         ("status", [3, 1, 2]),
         ("nonsense", [1, 2, 3]),
@@ -139,9 +138,9 @@ def test_the_list_is_sorted_both_ways(name, down, developer, make_alert):
 def test_a_column_header_reverses_the_order_and_returns_to_page_one(developer, make_alert):
     make_alert(1)
 
-    page = html.unescape(developer.get(f"{LIST}?tab=all&search=ale&order_by=events&sort=desc&page=1").text)
+    page = html.unescape(developer.get(f"{LIST}?tab=all&search=ale&order_by=event_count&sort=desc&page=1").text)
 
-    assert '<a href="?tab=all&search=ale&order_by=events&sort=asc">Events' in page
+    assert '<a href="?tab=all&search=ale&order_by=event_count&sort=asc">Events' in page
     assert '<a href="?tab=all&search=ale&order_by=severity&sort=desc">Severity' in page
 
 
@@ -652,14 +651,14 @@ def test_counters_of_a_search_are_exact(query, developer, make_alert, people, mo
     counters = []
 
     for limit in (100, 7, 6, 4):
-        monkeypatch.setattr(queries, "MAX_COUNTED_ROWS", limit)
+        monkeypatch.setattr(listing, "MAX_COUNTED_ROWS", limit)
         counters.append(badges(developer.get(f"{LIST}?most={limit}&{query}")))
 
     assert counters == [[3, 2, 1, 3, 1, 7]] * 2 + [[3, 2, 1, 3, 1, 6], [3, 2, 1, 3, 1, 4]]
 
 
 def test_counters_above_the_limit_are_marked(developer, make_alert, monkeypatch):
-    monkeypatch.setattr(queries, "MAX_COUNTED_ROWS", 2)
+    monkeypatch.setattr(listing, "MAX_COUNTED_ROWS", 2)
     monkeypatch.setattr(pages, "MAX_COUNTED_ROWS", 2)
     for iid in (1, 2, 3):
         make_alert(iid)

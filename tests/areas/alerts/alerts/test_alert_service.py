@@ -8,8 +8,8 @@ import datetime as dt
 import pytest
 from sqlalchemy import select
 
-from project_service.areas.alerts import queries
-from project_service.areas.alerts.alerts import service
+from project_service.areas.alerts.alerts import listing, service
+from project_service.areas.alerts.alerts.listing import AlertFilter, AlertOrder
 from project_service.areas.alerts.models import Alert, Status
 from project_service.domain.projects import DISABLED, Project
 from project_service.domain.tracker import issue_rules
@@ -311,6 +311,6 @@ def test_open_alerts_come_last_when_ordered_by_end(sort, titles, project):
             for iid, (title, end) in enumerate(ends.items(), start=1)
         )
 
-    ordered = db.session.scalars(queries.alerts_matching(project, tab="all", order_by="ended_at", sort=sort))
+    ordered = db.session.scalars(listing.alerts_matching(project, AlertFilter(), AlertOrder("ended_at", sort)))
 
     assert [alert.title for alert in ordered] == titles

@@ -48,7 +48,9 @@ def register(kind: str, prefix: str, reads: Ability, administers: Ability) -> No
             user = user_by((form.username.data or "").strip())
             if user is None:
                 raise Invalid(username="belongs to no user")
-            service.add_member(subject, user, access_level=form.access_level.data, expires_at=form.expires_at.data)
+            service.add_member(
+                caller(), subject, user, access_level=form.access_level.data, expires_at=form.expires_at.data
+            )
 
         if form.accepted(add):
             return redirect(_address(kind, subject))
@@ -75,7 +77,7 @@ def register(kind: str, prefix: str, reads: Ability, administers: Ability) -> No
         form = RoleForm()
         form.access_level.choices = ASSIGNABLE_ROLES[kind]
         changes = {"access_level": form.access_level.data, "expires_at": form.expires_at.data, "keeps_expiry": False}
-        if form.accepted(lambda: service.update_member(subject, member, **changes)):
+        if form.accepted(lambda: service.update_member(caller(), subject, member, **changes)):
             return redirect(_address(kind, subject))
         return render_template(
             "members/edit.html", subject=subject, kind=kind, member=member, form=form, **{kind: subject}
@@ -104,7 +106,7 @@ def register(kind: str, prefix: str, reads: Ability, administers: Ability) -> No
     def delete_member(subject: ProjectOrGroup, user_id: int) -> Any:
         """Remove a member, or leave."""
         leaving = _judge_removal(subject, user_id)
-        service.remove_member(subject, queries.find_member(subject, user_id))
+        service.remove_member(caller(), subject, queries.find_member(subject, user_id))
         return redirect(url_for("project_pages.show_dashboard") if leaving else _address(kind, subject))
 
     def _judge_removal(subject: ProjectOrGroup, user_id: int) -> bool:

@@ -79,6 +79,7 @@ def register(kind: str, reads: Ability, administers: Ability) -> None:
         """Change the role or the expiry date of a member."""
         membership = queries.find_member(subject, numeric(user))
         return service.update_member(
+            caller(),
             subject,
             membership,
             access_level=fields["access_level"],
@@ -96,20 +97,20 @@ def register(kind: str, reads: Ability, administers: Ability) -> None:
         user_id = numeric(user)
         if user_id != caller().user_id:
             judge(caller(), administers, subject)
-        service.remove_member(subject, unmodified(queries.find_member(subject, user_id)))
+        service.remove_member(caller(), subject, unmodified(queries.find_member(subject, user_id)))
 
 
 def _added(subject: ProjectOrGroup, fields: dict[str, Any]) -> Any:
     values = {"access_level": fields["access_level"], "expires_at": fields.get("expires_at")}
     if fields.get("username"):
-        return service.add_member(subject, find_user_by(fields["username"]), **values)
+        return service.add_member(caller(), subject, find_user_by(fields["username"]), **values)
     ids = fields.get("user_id") or []
     if not ids:
         raise NotFound("User")
     if len(ids) == 1:
-        return service.add_member(subject, find_user(ids[0]), **values)
+        return service.add_member(caller(), subject, find_user(ids[0]), **values)
     for user_id in ids:
-        service.add_member(subject, find_user(user_id), **values)
+        service.add_member(caller(), subject, find_user(user_id), **values)
     return json_response({"status": "success"}, 201)
 
 

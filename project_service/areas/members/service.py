@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from project_service.access import audit
 from project_service.access.abilities import forget_roles, role_of
-from project_service.access.identity import Caller, caller
+from project_service.access.identity import Caller
 from project_service.domain.access_levels import MEMBER_ROLES, Role
 from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.events.models import Action
@@ -29,10 +29,9 @@ MEMBER_EXISTS = "Member already exists"
 
 
 def add_member(
-    subject: ProjectOrGroup, user: User, *, access_level: int, expires_at: dt.date | None = None
+    requester: Caller, subject: ProjectOrGroup, user: User, *, access_level: int, expires_at: dt.date | None = None
 ) -> Membership:
-    """Add a member, with at most the role of the caller."""
-    requester = caller()
+    """Add a member, with at most the role of the requester."""
     former = direct_membership(user.id, subject)
     if former is not None and not former.expired:
         raise Conflict(MEMBER_EXISTS)
@@ -59,6 +58,7 @@ def add_member(
 
 
 def update_member(
+    requester: Caller,
     subject: ProjectOrGroup,
     membership: Membership,
     *,
@@ -67,7 +67,6 @@ def update_member(
     keeps_expiry: bool,
 ) -> Membership:
     """Change the role or the expiry date of a member."""
-    requester = caller()
     _refuse_bot(membership)
     _refuse_above(requester, subject, membership.access_level)
     _refuse_last_owner(subject, membership)
@@ -90,9 +89,8 @@ def update_member(
     return membership
 
 
-def remove_member(subject: ProjectOrGroup, membership: Membership) -> None:
+def remove_member(requester: Caller, subject: ProjectOrGroup, membership: Membership) -> None:
     """Remove a member. Users may leave; other members need at least the role of the removed one."""
-    requester = caller()
     _refuse_bot(membership)
     if membership.user_id != requester.user_id:
         _refuse_above(requester, subject, membership.access_level)

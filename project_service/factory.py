@@ -34,6 +34,8 @@ from project_service.areas.alerts.alerts import incidents, todo_pages
 from project_service.areas.alerts.alerts import pages as alerts_pages
 from project_service.areas.alerts.alerts import routes as alerts
 from project_service.areas.alerts.integrations import pages as alerts_settings
+from project_service.areas.alerts.integrations import request_pages as alerts_requests
+from project_service.areas.alerts.receivers import delivery_log
 from project_service.areas.alerts.receivers.routes import receivers
 from project_service.areas.audit import pages as audit_pages
 from project_service.areas.audit import routes as audit
@@ -176,6 +178,7 @@ PAGES = (
     milestones_pages.pages,
     alerts_pages.pages,
     alerts_settings.pages,
+    alerts_requests.pages,
     todo_pages.pages,
     environments_pages.pages,
     vulnerabilities_pages.pages,
@@ -220,6 +223,7 @@ def create_app(settings: Settings | None = None) -> responses.Application:
     openapi.init_app(app, APIS)
     navigation.init_app(app)
     markdown.init_app(app.jinja_env)
+    delivery_log.init_app(app)
     app.register_blueprint(receivers)
     app.register_blueprint(git_http)
     app.register_blueprint(collector)
@@ -293,6 +297,10 @@ def _handle(error: Exception) -> Response:
     if isinstance(error, NotFound) and request.method not in metrics.KNOWN_METHODS:
         error = MethodNotAllowed()
     has_addresses = request_ctx.url_adapter is not None  # without a host that can be one no page can be made
+    if request.blueprint == receivers.name:
+        error = responses.as_service_error(error)
+        if error.status == 500:
+            return Response(status=503)  # monitoring tools send again after 503, not all of them after 500
     if has_addresses and not responses.is_api() and request.blueprint != "probes" and not is_for_programs():
         return error_page(responses.as_service_error(error))
     if isinstance(error, MethodNotAllowed):

@@ -40,6 +40,10 @@ OTHER_METHODS = (
     "REPORT",
     "SEARCH",
 )
+# some tools send the key only after they were asked for it
+CHALLENGE = {"WWW-Authenticate": 'Basic realm="alerts"'}
+TOO_LARGE = "more than 1 MiB"
+INACTIVE, WRONG_KEY, NO_KEY = "an inactive integration", "the key is wrong", "no key was sent"
 MAX_ATTEMPTS = 4  # of a transaction that the database ends to resolve a deadlock
 
 log = structlog.get_logger(__name__)
@@ -68,21 +72,34 @@ class WebhookReceiver(Protocol):
 class WebhookRefused(Exception):
     """A request is answered with a status and an empty body.
 
-    ``precedes_lookup``: the same status also where there is no such project.
+    ``reason`` says why, for the log of the integration. ``precedes_lookup``: the same status also where there is no
+    such project.
     """
 
-    def __init__(self, status: int, *, precedes_lookup: bool = False) -> None:
+    def __init__(self, status: int, reason: str = "", *, precedes_lookup: bool = False) -> None:
         super().__init__(status)
         self.status = status
+        self.reason = reason
         self.precedes_lookup = precedes_lookup
 
 
 class ReceiverBlueprint(Blueprint):
-    """The receivers of one area. ``read`` parses a body into a payload or raises ``WebhookRefused``."""
+    """The receivers of one area.
 
-    def __init__(self, name: str, import_name: str, read: Callable[[bytes], Any]) -> None:
+    ``read`` parses a body into a payload or raises ``WebhookRefused``. ``refused`` gets each refused request: its
+    receiver, the refusal and the body.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        import_name: str,
+        read: Callable[[bytes], Any],
+        refused: Callable[[Any, WebhookRefused, bytes], None],
+    ) -> None:
         super().__init__(name, import_name)
         self.read = read
+        self.refused = refused
 
     def receive(
         self,
@@ -101,7 +118,7 @@ class ReceiverBlueprint(Blueprint):
 
         def decorate(act: Callable[[Any, Any], Any]) -> Callable[..., Response]:
             def view(**url: Any) -> Response:
-                payload, refusal = self._read_payload(check)
+                body, payload, refusal = self._read_payload(check)
                 with reading():
                     try:
                         receiver = find(**url)
@@ -109,13 +126,13 @@ class ReceiverBlueprint(Blueprint):
                         receiver = None
                         refusal = refusal if refusal is not None and refusal.precedes_lookup else error
                     if receiver is not None and receiver.throttled and (limited := _over_limit(receiver)) is not None:
+                        self.refused(receiver, WebhookRefused(429, "too many requests"), body)
                         return limited
+                refusal = refusal or _refusal_of(receiver, absent)
                 if refusal is not None:
-                    return Response(status=refusal.status)
-                if receiver is None or not receiver.active:
-                    return Response(status=absent)
-                if not tokens.same(receiver.token, given_key()):
-                    return Response(status=401)
+                    if receiver is not None:
+                        self.refused(receiver, refusal, body)
+                    return Response(status=refusal.status, headers=CHALLENGE if refusal.status == 401 else None)
                 return json_response(commit(lambda: act(receiver, payload)))
 
             for number, rule in enumerate(rules):
@@ -132,17 +149,29 @@ class ReceiverBlueprint(Blueprint):
         """Answer these methods of a URL rule with 404 and an empty body."""
         self.add_url_rule(rule, endpoint, _not_found, provide_automatic_options=False, methods=methods)
 
-    def _read_payload(self, check: Callable[[Any], None] | None) -> tuple[Any, WebhookRefused | None]:
-        """Return the payload, or why there is none: refused requests count against the rate limit, too."""
+    def _read_payload(self, check: Callable[[Any], None] | None) -> tuple[bytes, Any, WebhookRefused | None]:
+        """Return body and payload, or why there is none: refused requests count against the rate limit, too."""
+        body = b""
         try:
-            payload = self.read(request.get_data(cache=False))
+            body = request.get_data(cache=True)  # the log keeps it, too
+            payload = self.read(body)
             if check is not None:
                 check(payload)
         except RequestEntityTooLarge:  # larger than the bodies of all URLs, so larger than a payload may be
-            return None, WebhookRefused(400)
+            return body, None, WebhookRefused(400, TOO_LARGE)
         except WebhookRefused as error:
-            return None, error
-        return payload, None
+            return body, None, error
+        return body, payload, None
+
+
+def _refusal_of(receiver: WebhookReceiver | None, absent: int) -> WebhookRefused | None:
+    """Return why a readable request is refused; ``None`` if it is not."""
+    if receiver is None or not receiver.active:
+        return WebhookRefused(absent, INACTIVE)
+    key = given_key()
+    if not tokens.same(receiver.token, key):
+        return WebhookRefused(401, WRONG_KEY if key else NO_KEY)
+    return None
 
 
 def given_key() -> str:

@@ -82,6 +82,8 @@ class Setting:
 
 
 SETTINGS: dict[str, Setting] = {
+    "alert_request_log_days": Setting(int, 7, above_nothing),
+    "alert_request_log_size": Setting(int, 100, above_nothing),
     "allow_local_requests_from_web_hooks_and_services": Setting(bool, False),
     "audit_event_retention_days": Setting(int, 365, at_least_nothing),
     "default_branch_name": Setting(str, None),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from project_service.areas.alerts.receivers import delivery_log
 from project_service.factory import create_app
 from project_service.kit.http.responses import Application
 from project_service.runtime.startup import Preparation
@@ -10,5 +11,6 @@ from project_service.runtime.startup import Preparation
 def create() -> Application:
     """Build the application from the environment, once ``serve`` has upgraded the database."""
     app = create_app()
+    delivery_log.write_behind(app)
     Preparation(app.config["SETTINGS"].runtime_dir).wait()
     return app

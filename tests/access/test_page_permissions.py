@@ -15,6 +15,7 @@ ANYBODY, SIGNED_IN = -2, -1
 
 # page → the role that is needed, by route rule
 ADMINISTRATOR = 100
+REQUESTS = "/<path:project>/-/settings/operations/integrations/<int:integration_id>/requests"
 NEEDED = {
     "/users/sign_in": ANYBODY,
     "/": SIGNED_IN,
@@ -79,6 +80,8 @@ NEEDED = {
     "/<path:project>/-/settings/operations/integrations/<int:integration_id>/reset_key": Role.MAINTAINER,
     "/<path:project>/-/settings/operations/integrations/<int:integration_id>/test": Role.DEVELOPER,
     "/<path:project>/-/settings/operations/integrations/<int:integration_id>/delete": Role.MAINTAINER,
+    REQUESTS: Role.MAINTAINER,
+    f"{REQUESTS}/<int:request_id>": Role.MAINTAINER,
     "/<path:project>/-/alert_management": Role.DEVELOPER,
     "/<path:project>/-/alert_management/<int:iid>/details": Role.DEVELOPER,
     "/<path:project>/-/alert_management/<int:iid>/details/<any(overview,metrics,activity):part>": Role.DEVELOPER,

@@ -175,6 +175,8 @@ def addresses(gl, paula, service, worker_id, tmp_path_factory):
         "integration": f"{home}/-/settings/operations/integrations/{receiver.number}/edit",
         "credentials": f"{home}/-/settings/operations/integrations/{receiver.number}/credentials",
         "test alert": f"{home}/-/settings/operations/integrations/{receiver.number}/test",
+        "requests": f"{home}/-/settings/operations/integrations/{receiver.number}/requests",
+        "request": f"{home}/-/settings/operations/integrations/{receiver.number}/requests/1",
         "alerts": f"{home}/-/alert_management",
         "alert": f"{home}/-/alert_management/1/details",
         "activity of an alert": f"{home}/-/alert_management/1/details/activity",

@@ -9,7 +9,7 @@ from typing import Any
 from flask import Flask
 from sqlalchemy import func, select
 
-from project_service.areas.alerts.models import AlertIntegration
+from project_service.areas.alerts.models import AlertIntegration, AlertRequest
 from project_service.areas.error_tracking.errors.models import TrackedError
 from project_service.areas.error_tracking.settings.models import ClientKey
 from project_service.areas.variables.models import GroupVariable, InstanceVariable, Variable
@@ -86,6 +86,7 @@ def page_addresses(app: Flask, project: Project, people: dict[str, User]) -> dic
     }
     values: dict[str, Any] = {name: first(kind.id, kind.project_id == project.id) for name, kind in places.items()}
     values |= {
+        "request_id": first(AlertRequest.id, AlertRequest.integration_id == values["integration_id"]),
         "project": project.full_path,
         "full_path": project.full_path,
         "group": "acme",

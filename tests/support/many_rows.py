@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Column, Index, Integer, String, Table, cast, insert, literal, select, text, true, update
 from sqlalchemy.schema import Constraint
 
-from project_service.areas.alerts.models import TARGET, Alert, AlertTodo
+from project_service.areas.alerts.models import TARGET, Alert, AlertIntegration, AlertRequest, AlertTodo
 from project_service.areas.vulnerabilities.models import Feedback, Finding
 from project_service.domain.events import recording
 from project_service.domain.events.models import Action, Event
@@ -108,6 +108,8 @@ def fill(client: Any, project: Project, people: dict[str, User], count: int) -> 
             recording.record(people[sample_data.OLIVE], Action.CLOSED, project, issue)
             rows += [IssueAssignee(issue_id=issue.id, user_id=people[name].id) for name in others]
         known = select(AlertTodo.alert_id)
+        integration = db.session.scalar(select(AlertIntegration.id).where(AlertIntegration.project_id == number))
+        rows += [AlertRequest(integration_id=integration, **sample_data.ALERT_REQUEST) for _ in marks]
         todos = [alert for alert in alerts if alert.id not in set(db.session.scalars(known))]
         rows += [AlertTodo(alert_id=alert.id, user_id=people[sample_data.ADA].id) for alert in todos]
         meant = set(db.session.scalars(select(Feedback.meant).where(Feedback.project_id == number)))

@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import insert, select
 
-from project_service.areas.alerts.models import Alert, AlertIntegration
+from project_service.areas.alerts.models import Alert, AlertIntegration, AlertRequest
 from project_service.areas.error_tracking.errors.models import (
     HOUR_SECONDS,
     TrackedError,
@@ -47,6 +47,15 @@ ROLES = {OLIVE: Role.OWNER, MAX: Role.MAINTAINER, DEV: Role.DEVELOPER, RITA: Rol
 PASSWORD = "correct horse battery"
 
 _numbers = itertools.count(1)
+ALERT_REQUEST = {
+    "received_at": clock.now(),
+    "outcome": "refused",
+    "status": 401,
+    "reason": "the key is wrong",
+    "address": "192.0.2.7",
+    "size": 2,
+    "body": "{}",
+}
 
 
 def make_user(username: str | None = None, **fields: Any) -> User:
@@ -261,9 +270,12 @@ def fill_lists(project: Project, group: Group, people: dict[str, User], client: 
         db.session.add(
             Alert(project_id=project.id, iid=next_iid(project.id, "alerts"), title="Stuck", started_at=clock.now())
         )
-        db.session.add(
-            AlertIntegration(project_id=project.id, name=f"Prom{mark}", endpoint_identifier=f"1f{mark}", token="t")
+        integration = AlertIntegration(
+            project_id=project.id, name=f"Prom{mark}", endpoint_identifier=f"1f{mark}", token="t"
         )
+        db.session.add(integration)
+        db.session.flush()
+        db.session.add(AlertRequest(integration_id=integration.id, **ALERT_REQUEST))
     with unit_of_work():
         for entity in (project, group, None):
             recording.record("sample", entity, f"Opened the till {mark}")

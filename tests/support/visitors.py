@@ -16,7 +16,7 @@ from werkzeug.test import TestResponse
 
 from project_service.access.identity import SESSION_KEY
 from project_service.access.pages import PageBlueprint
-from project_service.areas.alerts.models import Alert, AlertIntegration
+from project_service.areas.alerts.models import Alert, AlertIntegration, AlertRequest
 from project_service.areas.variables.models import GroupVariable, InstanceVariable, Variable
 from project_service.areas.vulnerabilities.models import Finding
 from project_service.domain.access_levels import Role
@@ -153,6 +153,7 @@ def values(
     store(Alert(project_id=project.id, iid=1, title="The till is stuck", started_at=clock.now()))
     store_export(project)
     integration = store(AlertIntegration(project_id=project.id, name="Prom", endpoint_identifier="1f", token="t"))
+    request = store(AlertRequest(integration_id=integration.id, **sample_data.ALERT_REQUEST))
     environment = store(Environment(project_id=project.id, name="production", slug="production"))
     ingest_report(project, report(vulnerability()))
     finding = db.session.query(Finding).one()
@@ -188,6 +189,7 @@ def values(
         "protected_branch_id": protected_branch.id,
         "iid": 1,
         "integration_id": integration.id,
+        "request_id": request.id,
         "environment_id": environment.id,
         "error_id": error.id,
         "key_id": key.id,

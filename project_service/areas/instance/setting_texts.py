@@ -51,6 +51,8 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         ),
     },
     "Alerts": {
+        "alert_request_log_size": ("Logged requests", "The last ones that each alert integration keeps."),
+        "alert_request_log_days": ("Days that they are kept", "With their bodies, which are encrypted."),
         "throttle_incident_management_notification_enabled": (
             "Limit requests to alert receivers",
             "Requests beyond the limit are answered with 429.",

@@ -41,6 +41,8 @@ DEFAULTS = {
     "require_two_factor_authentication": False,
     "signup_enabled": True,
     "two_factor_grace_period": 48,
+    "alert_request_log_days": 7,
+    "alert_request_log_size": 100,
     "throttle_incident_management_notification_enabled": False,
     "throttle_incident_management_notification_per_period": 3600,
     "throttle_incident_management_notification_period_in_seconds": 3600,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from project_service.areas.alerts import queries
 from project_service.areas.alerts.models import TARGET, Alert, Severity, Status
+from project_service.areas.alerts.receivers.elements import PROMETHEUS_TOOL, query_of
 from project_service.areas.alerts.receivers.payload_values import storable
-from project_service.areas.alerts.receivers.payloads import DEFAULT_TITLE, PROMETHEUS_TOOL, query_of
+from project_service.areas.alerts.receivers.reports import DEFAULT_TITLE
 from project_service.domain.events import recording
 from project_service.domain.events.models import Action
 from project_service.domain.tracker import issue_rules

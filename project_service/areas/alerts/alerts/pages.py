@@ -18,7 +18,7 @@ from project_service.areas.alerts import queries
 from project_service.areas.alerts.alerts import charts, incidents, listing, service, trees
 from project_service.areas.alerts.alerts.forms import CommentForm
 from project_service.areas.alerts.models import OPSGENIE, Alert, AlertIntegration, Severity, Status
-from project_service.areas.alerts.receivers import payloads
+from project_service.areas.alerts.receivers import elements, payloads
 from project_service.areas.alerts.receivers.payload_mapping import LABELS
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import INCIDENT, Issue
@@ -224,7 +224,7 @@ def _page(alert: Alert, form: CommentForm, part: str = "overview") -> str:
         left_out=left_out,
         runbook=payloads.runbook_of(alert.payload),
         field_labels=LABELS,
-        query=payloads.query_of(alert.payload),
+        query=elements.query_of(alert.payload),
         source=payloads.source_of(alert.payload),
         parts=PARTS,
         part=part,

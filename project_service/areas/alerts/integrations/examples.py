@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import dataclass
+from urllib.parse import quote, urlsplit
 
 from project_service.areas.alerts.models import PROMETHEUS, AlertIntegration
+from project_service.areas.alerts.receivers.presets import FORMATS, PRESETS, Instruction
 from project_service.kit import clock
 
 ALERTMANAGER = """\
@@ -21,6 +24,42 @@ receivers:
             type: Bearer
             credentials: {key}
 """
+
+
+@dataclass(frozen=True, slots=True)
+class FilledInstruction:
+    """A field of a tool and the text to enter there."""
+
+    field: str
+    value: str
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the text has several lines."""
+        return "\n" in self.value
+
+
+def instructions_of(integration: AlertIntegration, address: str) -> list[FilledInstruction]:
+    """Return what to enter in the tool of the integration's preset, with address and key."""
+    preset = PRESETS.get(integration.preset or "")
+    if preset is None:
+        return []
+    parts = urlsplit(address)
+    values = {
+        "{{URL}}": address,
+        "{{URL_WITH_KEY}}": parts._replace(netloc=f"alerts:{quote(integration.token)}@{parts.netloc}").geturl(),
+        "{{KEY}}": integration.token,
+        "{{HOST}}": parts.netloc,
+        "{{PATH}}": parts.path,
+    }
+    return [FilledInstruction(one.field, _filled(one, values)) for one in preset.instructions]
+
+
+def _filled(instruction: Instruction, values: dict[str, str]) -> str:
+    text = instruction.value
+    for name, value in values.items():
+        text = text.replace(name, FORMATS[instruction.format](value))
+    return text
 
 
 def examples_of(integration: AlertIntegration, address: str) -> dict[str, str]:

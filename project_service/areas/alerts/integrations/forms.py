@@ -7,32 +7,45 @@ from typing import Any
 
 from wtforms import BooleanField, SelectField, StringField, TextAreaField
 
-from project_service.areas.alerts.integrations.service import TYPES
+from project_service.areas.alerts.integrations.service import NAMES, TYPES
+from project_service.areas.alerts.models import HTTP, OPSGENIE, PROMETHEUS, AlertIntegration
 from project_service.areas.alerts.receivers.payload_mapping import TARGETS
+from project_service.areas.alerts.receivers.presets import ALERTMANAGER, PRESETS
 from project_service.kit.http.errors import ServiceError
 from project_service.kit.http.forms import Form
 
 CODE = {"spellcheck": "false", "autocomplete": "off"}
+# Prometheus sends by its Alertmanager: the type has the preset of that
+TOOLS = sorted((PRESETS.keys() - {ALERTMANAGER}), key=lambda name: PRESETS[name].name.lower())
+
+
+def _choices() -> dict[str, list[tuple[str, str]]]:
+    named = [name for name in TOOLS if name not in ("generic", "template")]
+    return {
+        "Any tool": [(HTTP, TYPES[HTTP]), *((name, PRESETS[name].name) for name in ("template", "generic"))],
+        "Tools": [(PROMETHEUS, PRESETS[ALERTMANAGER].name), *((name, PRESETS[name].name) for name in named)],
+        "Links": [(OPSGENIE, TYPES[OPSGENIE])],
+    }
 
 
 class IntegrationForm(Form):
     """Form of an integration of any type."""
 
     type = SelectField(
-        "Integration type",
-        choices=TYPES,
-        description="HTTP endpoint: any tool that can send JSON, each with an address and key of its own. "
-        "Prometheus: the webhook of an Alertmanager. "
+        "Monitoring tool",
+        choices=_choices(),
+        description="A tool that is not listed: HTTP Endpoint, with the fields of its messages mapped below. "
         "Opsgenie: no alerts are received here; the list of alerts leads to Opsgenie.",
     )
     name = StringField(
         "Name",
-        description="Shown as the source of alerts. An HTTP endpoint needs one; Prometheus and Opsgenie are called so "
+        description="Shown as the source of alerts. An HTTP endpoint needs one; others are called as their tool "
         "without. A name that is taken gets a number.",
         render_kw={"autocomplete": "off", "placeholder": "Where the alerts come from"},
     )
     active = BooleanField(
         "Active",
+        default=True,
         description="Without it alerts are refused, test alerts too. Saving creates an address and a key, which "
         "can be seen at any time afterwards.",
     )
@@ -43,13 +56,48 @@ class IntegrationForm(Form):
     target_url = StringField("Opsgenie URL", description="Only for Opsgenie: where the list of alerts leads to.")
     payload_example = TextAreaField(
         "Sample payload",
-        description="Optional, JSON. Its fields can be mapped to those of alerts.",
+        description="Optional, JSON. Its fields can be mapped to those of alerts; of a batch those of the first alert.",
         render_kw=CODE | {"rows": 8, "placeholder": '{ "event": { "name": "Disk is full" } }'},
+    )
+    resolved_words = StringField(
+        "Values that mean resolved",
+        description="In the field that is mapped to the end time, separated by commas, in any case.",
+        render_kw={"autocomplete": "off"},
+    )
+    time_zone = StringField(
+        "Zone of times without one",
+        description="Such as Europe/Berlin.",
+        render_kw={"autocomplete": "off", "placeholder": "UTC"},
     )
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.misfits: dict[str, str] = {}
+
+    @property
+    def preset_id(self) -> str | None:
+        """The preset of the chosen tool."""
+        return ALERTMANAGER if self.type.data == PROMETHEUS else self.type.data if self.type.data in PRESETS else None
+
+    @property
+    def integration_type(self) -> str:
+        """The type of the integration for the chosen tool."""
+        return PRESETS[self.type.data].address if self.type.data in PRESETS else self.type.data or HTTP
+
+    @property
+    def default_name(self) -> str:
+        """The name of an integration that was given none."""
+        return PRESETS[self.type.data].name if self.type.data in TOOLS else NAMES.get(self.type.data, "")
+
+    def show(self, integration: AlertIntegration) -> None:
+        """Fill in what is stored in another form than it is shown."""
+        self.type.data = tool_of(integration)
+        self.resolved_words.data = ", ".join(integration.resolved_values or ())
+
+    def keep_type(self, integration: AlertIntegration) -> None:
+        """Allow only tools that send to the same address as before."""
+        if self.integration_type != integration.type:
+            self.type.data = tool_of(integration)
 
     def refuse(self, error: ServiceError) -> None:
         """Attach the messages of an error to their fields, mapped ones included."""
@@ -59,6 +107,18 @@ class IntegrationForm(Form):
         }
         if not self.misfits:
             super().refuse(error)
+
+
+def tool_of(integration: AlertIntegration) -> str:
+    """Return the choice of the form for an integration."""
+    return integration.preset if integration.preset in TOOLS else integration.type
+
+
+def tools_beside(integration: AlertIntegration) -> list[tuple[str, str]]:
+    """Return the choices that send to the same address as an integration."""
+    if integration.type != HTTP:
+        return []
+    return [(HTTP, TYPES[HTTP]), *((name, PRESETS[name].name) for name in TOOLS if PRESETS[name].address == HTTP)]
 
 
 class TestAlertForm(Form):

@@ -5,7 +5,6 @@ Maintainers configure; developers get a list without keys, from which they may s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
 
@@ -17,11 +16,23 @@ from project_service.access.identity import caller
 from project_service.access.pages import PageBlueprint
 from project_service.areas.alerts import queries
 from project_service.areas.alerts.alerts import service
-from project_service.areas.alerts.integrations import examples
+from project_service.areas.alerts.integrations import examples, request_log, samples
 from project_service.areas.alerts.integrations import service as integrations
-from project_service.areas.alerts.integrations.forms import IncidentSettingsForm, IntegrationForm, TestAlertForm
-from project_service.areas.alerts.models import HTTP, OPSGENIE, PROMETHEUS, AlertIntegration
-from project_service.areas.alerts.receivers import grouping, payload_mapping, payloads
+from project_service.areas.alerts.integrations.forms import (
+    IncidentSettingsForm,
+    IntegrationForm,
+    TestAlertForm,
+    tools_beside,
+)
+from project_service.areas.alerts.integrations.word_tables import (
+    default_resolved,
+    posted_severities,
+    resolved_values,
+    severity_rows,
+)
+from project_service.areas.alerts.models import HTTP, OPSGENIE, PROMETHEUS, AlertIntegration, Severity
+from project_service.areas.alerts.receivers import grouping, payload_mapping
+from project_service.areas.alerts.receivers.presets import PRESETS
 from project_service.domain.projects import Project
 from project_service.domain.repositories import contents
 from project_service.kit import mail
@@ -50,14 +61,21 @@ def fill(project: Project) -> dict[str, Any]:
         "alert_tabs": tabs,
         "alert_tab": tab,
         "integrations": found,
-        "integration_types": integrations.TYPES,
         "configures": configures,
         "alert_settings_saved": "saved" in request.args,
         "alert_integration_removed": "removed" in request.args,
         "mail_is_on": mail.is_on(),
+        "tools": {one.id: _tool_name(one) for one in found},
+        "refused": request_log.refused_counts(found) if configures else {},
+        "tested": request_log.newest_tests(found) if configures else {},
         "former_addresses": queries.former_addresses(project, found) if configures else {},
         "incident_form": _stored_incident_form(project) if tab == INCIDENTS else None,
     }
+
+
+def _tool_name(integration: AlertIntegration) -> str:
+    preset = PRESETS.get(integration.preset or "") if integration.type == HTTP else None
+    return preset.name if preset is not None else integrations.TYPES[integration.type]
 
 
 def _stored_incident_form(project: Project) -> IncidentSettingsForm:
@@ -106,7 +124,7 @@ def create_integration(project: Project) -> Any:
         fields = _fields(form)
         sample = {name: fields.pop(name) for name in ("payload_example", "mapping")}
         fields["short_address"] = form.short_address.data
-        integration = integrations.create_integration(project, type=form.type.data, **fields)
+        integration = integrations.create_integration(project, type=form.integration_type, **fields)
         return integrations.update_integration(integration, **sample)
 
     if accepted := form.accepted(create):
@@ -122,7 +140,7 @@ def preview_integration(project: Project) -> Any:
     form = IntegrationForm()
     return render_template(
         "alerts/_preview_parts.html",
-        sample=_read_sample(project, form, {}),
+        sample=samples.read_sample(project, form, None),
         stored=payload_mapping.values_of,
         targets=payload_mapping.TARGETS if "parsed_example" in request.form else (),
         field_labels=payload_mapping.LABELS,
@@ -135,7 +153,12 @@ def preview_integration(project: Project) -> Any:
 def edit_integration(project: Project, integration_id: int) -> Any:
     """Show the form of one integration."""
     integration = queries.find_integration(project, integration_id)
-    return _form_page(project, integration, IntegrationForm(obj=integration), parsed=bool(integration.payload_example))
+    form = IntegrationForm(obj=integration)
+    form.show(integration)
+    logged = whole_number(request.args.get("request", ""))
+    if logged is not None and integration.type != OPSGENIE:
+        form.payload_example.data = request_log.body_of(integration, logged)
+    return _form_page(project, integration, form, parsed=bool(form.payload_example.data) or form.preset_id is not None)
 
 
 @pages.post(f"{ONE}/edit")
@@ -145,7 +168,7 @@ def update_integration(project: Project, integration_id: int) -> Any:
     """Change an integration, or show the fields of its sample."""
     integration = queries.find_integration(project, integration_id)
     form = IntegrationForm()
-    form.type.data = integration.type
+    form.keep_type(integration)
     if "parse" in request.form:
         return _form_page(project, integration, form, parsed=True)
     if form.accepted(lambda: integrations.update_integration(integration, **_fields(form))):
@@ -167,7 +190,9 @@ def show_credentials(project: Project, integration_id: int) -> Any:
         saved="saved" in request.args,
         reset="reset" in request.args,
         examples=examples.examples_of(integration, address) if address else {},
-        grouping=grouping.OF_PROMETHEUS
+        preset=PRESETS.get(integration.preset or ""),
+        instructions=examples.instructions_of(integration, address) if address else [],
+        grouping=grouping.OF_BATCHES
         if integration.type == PROMETHEUS
         else grouping.description_of(integration.mapping),
         old_addresses=[
@@ -212,7 +237,7 @@ def show_test(project: Project, integration_id: int) -> Any:
     """Show the form for a test alert."""
     integration = queries.find_integration(project, integration_id)
     form = TestAlertForm()
-    form.payload.data = (integration.payload_example or "") if integration.type == HTTP else ""
+    form.payload.data = integration.payload_example or ""
     return _page("test", integration, form=form, **_outcome(project))
 
 
@@ -229,6 +254,7 @@ def send_test(project: Project, integration_id: int) -> Any:
             "sent": len(accepted.result.iids),
             "alerts": ",".join(map(str, dict.fromkeys(accepted.result.iids[:MAX_LINKED_ALERTS]))),
             "unreadable": ",".join(accepted.result.unreadable_times),
+            "note": accepted.result.note,
         }
         return redirect(f"{_address(integration, 'test')}?{urlencode({k: v for k, v in outcome.items() if v != ''})}")
     return _page("test", queries.find_integration(project, integration_id), form=form, **_outcome(project)), 422
@@ -244,6 +270,7 @@ def _outcome(project: Project) -> dict[str, Any]:
         "sent": whole_number(request.args.get("sent", "")) if request.method == "GET" else None,
         "alerts": alerts,
         "unreadable_times": times,
+        "note": request.args.get("note", ""),
         "field_labels": payload_mapping.LABELS,
     }
 
@@ -272,100 +299,47 @@ def delete_integration(project: Project, integration_id: int) -> Any:
     return redirect(f"/{project.full_path}/-/settings/operations?removed=1#alerts")
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """The parsed sample of a form: its fields, the mapping, the alerts it would create, or its problem."""
-
-    fields: list[payload_mapping.SampleField] = field(default_factory=list)
-    chosen: dict[str, str] = field(default_factory=dict)
-    alerts: list[payloads.ParsedAlert] | None = None
-    unreadable_times: dict[str, dict[str, str]] = field(default_factory=dict)
-    grouping: str = field(default_factory=lambda: grouping.description_of({}))
-    has_fingerprint: bool = False
-    is_new_environment: bool = False  # the alert names an environment that the project does not have
-    problem: str | None = None
-    has_changed: bool = False
-    left_out_after: int | None = None  # how many fields are offered, when that is not all of them
-
-
-def _read_sample(project: Project, form: IntegrationForm, stored: dict[str, Any]) -> Sample:
-    """Parse the sample of a submitted form, or of the stored integration."""
-    text = _sample_text(form)
-    if not text.strip():
-        return Sample()
-    try:
-        payload = payload_mapping.read_sample(text)
-    except payload_mapping.Unusable as error:
-        return Sample(problem=str(error))
-    fields = payload_mapping.fields_of(payload, payload_mapping.MAX_FIELDS + 1)
-    offered = fields[: payload_mapping.MAX_FIELDS]
-    has_changed = request.method == "POST" and text != _parsed_text()
-    chosen = payload_mapping.chosen_of(stored) if request.method == "GET" else {} if has_changed else _chosen()
-    mapped = payload_mapping.mapping_of(payload, chosen)
-    reports = integrations.alerts_in(form.type.data, payload, mapped)
-    alerts = None if reports is None else [one.parse() for one in reports]
-    first = alerts[0] if alerts else None
-    given = payload_mapping.has_fingerprint(payload, mapped)
-    environment = first.environment if first else None
-    is_prometheus = (
-        first is not None and first.monitoring_tool == payloads.PROMETHEUS_TOOL and "startsAt" in first.payload
-    )
-    return Sample(
-        list(dict.fromkeys([*offered, *payload_mapping.mapped_fields(payload, chosen).values()])),
-        chosen,
-        alerts,
-        unreadable_times=reports[0].unreadable_times if reports else {},
-        grouping=grouping.OF_PROMETHEUS if is_prometheus else grouping.description_of(mapped, is_given=given),
-        has_fingerprint=given or "fingerprint" in mapped or is_prometheus,
-        is_new_environment=environment is not None and not queries.has_environment(project, environment),
-        problem=integrations.NO_BATCH if reports is None else None,
-        has_changed=has_changed and bool(_parsed_text()),
-        left_out_after=len(offered) if len(fields) > len(offered) else None,
-    )
-
-
 def _fields(form: IntegrationForm) -> dict[str, Any]:
-    # only HTTP endpoints have a sample: for other types the field is hidden and its value is ignored
-    text, chosen = (_sample_text(form), _chosen()) if form.type.data == HTTP else ("", {})
-    if chosen and text != _parsed_text():
+    is_reset = "reset_preset" in request.form
+    # Opsgenie receives nothing: its fields of payloads are hidden, and their values are ignored
+    has_sample = form.integration_type != OPSGENIE and not is_reset
+    text, chosen = (samples.sample_text(form), samples.chosen_fields()) if has_sample else ("", {})
+    if chosen and text != samples.parsed_text():
         raise Invalid(payload_example=integrations.CHANGED)
     return {
-        "name": (form.name.data or "").strip() or integrations.NAMES.get(form.type.data, ""),
+        "name": (form.name.data or "").strip() or form.default_name,
         "active": form.active.data,
         "target_url": form.target_url.data or None,
+        "preset": form.preset_id,
+        "severity_mapping": None if is_reset else posted_severities(form.preset_id),
+        "resolved_values": None if is_reset else resolved_values(form.resolved_words.data),
+        "time_zone": (form.time_zone.data or "").strip() or None,
         **integrations.map_sample(text, chosen),
     }
-
-
-def _sample_text(form: IntegrationForm) -> str:
-    return (form.payload_example.data or "").replace("\r\n", "\n")
-
-
-def _parsed_text() -> str:
-    """The sample at the time its fields were parsed, sent as a hidden field."""
-    return request.form.get("parsed_example", "").replace("\r\n", "\n")
-
-
-def _chosen() -> dict[str, str]:
-    names = {target: request.form.get(f"map_{target}", "") for target in payload_mapping.TARGETS}
-    return {target: key for target, key in names.items() if key}
 
 
 def _form_page(
     project: Project, integration: AlertIntegration | None, form: IntegrationForm, *, parsed: bool = False
 ) -> str:
-    sample = Sample()
+    sample = samples.Sample()
     if parsed:
-        sample = _read_sample(project, form, integration.mapping if integration is not None else {})
-        is_seen = form.type.data == HTTP or "parse" in request.form
+        sample = samples.read_sample(project, form, integration)
+        is_seen = form.integration_type != OPSGENIE or "parse" in request.form
         if sample.problem and is_seen and not form.payload_example.errors:
             form.payload_example.errors = [sample.problem]
+    preset = PRESETS.get(form.preset_id or "")
     return render_template(
         "alerts/integration_form.html",
         project=project,
         integration=integration,
         form=form,
+        tools=tools_beside(integration) if integration is not None else [],
         sample=sample,
+        preset=preset,
+        described=samples.described,
+        severities=[(severity.name.lower(), severity.title) for severity in Severity],
+        severity_rows=severity_rows(integration, form.preset_id, sample.alerts or ()),
+        default_resolved=default_resolved(form.preset_id),
         targets=payload_mapping.TARGETS,
         hint=payload_mapping.hint_of,
         stored=payload_mapping.values_of,

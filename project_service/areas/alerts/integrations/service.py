@@ -12,9 +12,10 @@ from sqlalchemy import select
 from project_service.access import audit
 from project_service.areas.alerts import queries
 from project_service.areas.alerts.models import HTTP, OPSGENIE, PROMETHEUS, AlertIntegration
-from project_service.areas.alerts.receivers import ingestion, payload_mapping, payloads
-from project_service.areas.alerts.receivers.grouping import Mapping
-from project_service.areas.alerts.receivers.payloads import AlertReport
+from project_service.areas.alerts.receivers import bodies, endpoints, payload_mapping, receiving
+from project_service.areas.alerts.receivers.elements import is_batch
+from project_service.areas.alerts.receivers.payloads import ParsedRequest, parse
+from project_service.areas.alerts.receivers.reports import ReadingRules
 from project_service.domain import instance_settings
 from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.projects import Project
@@ -23,10 +24,12 @@ from project_service.kit.db.session import add_unique, db
 from project_service.kit.http import urls
 from project_service.kit.http.errors import Invalid
 from project_service.kit.security.outgoing_http import rules
+from project_service.kit.time_words import zone_named
 
 MAX_NAME_CHARACTERS = 255
 MAX_SLUG_CHARACTERS = 63
 DEFAULT_SLUG = "http-endpoint"
+BAD_ZONE = "is not the name of a time zone, such as Europe/Berlin"
 TYPES = {HTTP: "HTTP Endpoint", PROMETHEUS: "Prometheus", OPSGENIE: "Opsgenie"}
 # default names; an HTTP endpoint has none, since projects have several
 NAMES = {name: TYPES[name] for name in (PROMETHEUS, OPSGENIE)}
@@ -117,7 +120,7 @@ def map_sample(text: str, chosen: dict[str, str]) -> dict[str, Any]:
         sample = payload_mapping.read_sample(text) if text.strip() else {}
     except payload_mapping.Unusable as error:
         raise Invalid(payload_example=str(error)) from error
-    found = payload_mapping.mapping_of(sample, chosen)
+    found = payload_mapping.mapping_of(payload_mapping.mappable(sample), chosen)
     if missing := chosen.keys() - found.keys():
         raise Invalid(**{f"map_{target}": MISFIT for target in missing})
     return {"payload_example": text if text.strip() else None, "mapping": found}
@@ -125,10 +128,11 @@ def map_sample(text: str, chosen: dict[str, str]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class SentTest:
-    """What became of a test payload: its alerts by ``iid``, and the times in it that could not be read."""
+    """What became of a test payload: its alerts by ``iid``, the times in it that could not be read, and remarks."""
 
     iids: list[int]
     unreadable_times: dict[str, dict[str, str]]
+    note: str = ""
 
 
 def send_test(integration: AlertIntegration, text: str) -> SentTest:
@@ -141,26 +145,24 @@ def send_test(integration: AlertIntegration, text: str) -> SentTest:
     if not text.strip():
         raise Invalid(payload="can't be blank")
     try:
-        payload = payloads.read(text.encode())
-    except payloads.Unreadable as error:
-        raise Invalid(base=f"{INVALID} It is no JSON object, or larger or deeper than allowed.") from error
+        payload = bodies.read(text.encode("utf-8", "replace"))
+    except bodies.Unreadable as error:
+        raise Invalid(base=f"{INVALID} It is {error}.") from error
     if not integration.active:
         raise Invalid(base=INACTIVE)
-    reports = alerts_in(integration.type, payload, integration.mapping)
-    if reports is None:
+    if integration.type == PROMETHEUS and not is_batch(payload):
         raise Invalid(base=f"{INVALID} It {NO_BATCH}.")
-    stored = ingestion.ingest(ingestion.receiver_of(integration), reports)
+    receiver = endpoints.receiver_of(integration)
+    received = receiving.receive(receiver, payload, body=text.encode("utf-8", "replace"), address=None)
+    reports = received.parsed.reports
     unreadable = {field: found for report in reports for field, found in report.unreadable_times.items()}
-    return SentTest([one.iid for one in stored], unreadable)
+    note = "; ".join(received.parsed.notes)
+    return SentTest([one.iid for one in received.alerts], unreadable, note)
 
 
-def alerts_in(type_of_integration: str, payload: dict[str, Any], mapped: Mapping) -> list[AlertReport] | None:
-    """Parse the alerts of a payload; ``None`` if an integration of this type does not accept it."""
-    if payloads.is_batch(payload):
-        return payloads.parse_batch(payload)
-    if type_of_integration == PROMETHEUS:
-        return None
-    return [payloads.parse_plain(payload, mapped)]
+def parsed_for(integration_type: str, payload: dict[str, Any], rules: ReadingRules) -> ParsedRequest | None:
+    """Parse a payload; ``None`` if an integration of this type does not accept it."""
+    return None if integration_type == PROMETHEUS and not is_batch(payload) else parse(payload, rules)
 
 
 def address_of(integration: AlertIntegration, full_path: str | None = None) -> str | None:
@@ -192,6 +194,8 @@ def check(integration: AlertIntegration) -> None:
         problems["name"] = [f"is too long (maximum is {MAX_NAME_CHARACTERS} characters)"]
     if integration.type == OPSGENIE and (text := _link_problem(integration)):
         problems["target_url"] = [text]
+    if integration.time_zone and zone_named(integration.time_zone) is None:
+        problems["time_zone"] = [BAD_ZONE]
     if integration.active and (text := _clash(integration)):
         problems["active"] = [text]
     if problems:

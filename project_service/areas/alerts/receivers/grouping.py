@@ -10,18 +10,27 @@ from project_service.kit import exact_json
 
 # repetitions of an alert differ in these keys, so a generated fingerprint excludes them
 VOLATILE = ("start_time", "end_time", "hosts")
-OF_PROMETHEUS = "Alerts of Prometheus are grouped by title, start time and query."
+OF_BATCHES = "Alerts of Alertmanager and Grafana are grouped by their own fingerprint, else by their labels."
 Mapping = dict[str, dict[str, Any]]
 
 
 def fingerprint_of(value: Any, payload: dict[str, Any], mapping: Mapping) -> str | None:
     """Return the digest of a given fingerprint; of a blank one, the digest of the fields that identify an alert."""
+    return given_fingerprint(value) or digest_of_object(_without(payload, excluded_paths(mapping)))
+
+
+def given_fingerprint(value: Any) -> str | None:
+    """Return the digest of a given fingerprint; ``None`` if it is blank."""
     if isinstance(value, dict):
-        return _digest_of_object(value)
+        return digest_of_object(value)
     text = "".join(exact_text(item) for item in items(value))
-    if not is_blank(text):
-        return sha1(text)
-    return _digest_of_object(_without(payload, excluded_paths(mapping)))
+    return None if is_blank(text) else sha1(text)
+
+
+def joined(values: list[Any]) -> str | None:
+    """Return the digest of several values, which are told apart; ``None`` if all are blank."""
+    texts = [exact_text(value) for value in values]
+    return None if all(is_blank(text) for text in texts) else sha1(exact_json.dumps(texts).decode())
 
 
 def excluded_paths(mapping: Mapping) -> list[list[Any]]:
@@ -58,7 +67,8 @@ def flatten(value: Any, prefix: str = "") -> list[tuple[str, Any]]:
     ] or [(prefix, {})]
 
 
-def _digest_of_object(value: dict[str, Any]) -> str | None:
+def digest_of_object(value: dict[str, Any]) -> str | None:
+    """Return the digest of an object, in which the order of keys does not matter; ``None`` if all of it is blank."""
     pairs = sorted(flatten(value), key=lambda pair: pair[0])
     if all(is_blank(inner) for _, inner in pairs):
         return None

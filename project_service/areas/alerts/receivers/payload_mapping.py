@@ -10,9 +10,17 @@ from typing import Any
 
 import orjson
 
-from project_service.areas.alerts.receivers import payloads
-from project_service.areas.alerts.receivers.payload_values import exact_text, is_blank, items, label_of, value_at
-from project_service.kit import exact_json
+from project_service.areas.alerts.receivers import bodies
+from project_service.areas.alerts.receivers.elements import is_batch
+from project_service.areas.alerts.receivers.payload_values import (
+    exact_text,
+    is_blank,
+    items,
+    label_of,
+    object_in_text,
+    value_at,
+)
+from project_service.areas.alerts.receivers.reports import ParsedAlert
 
 # Types of the fields of a sample. "null" and "objects", an array with objects, are stored as the type that is expected.
 TEXT = ("string", "datetime", "number", "boolean")
@@ -63,17 +71,23 @@ class SampleField:
 
 def read_sample(text: str) -> dict[str, Any]:
     """Parse a sample; ``Unusable`` has the problem."""
-    text = text.removeprefix("\ufeff")
-    if len(text.encode()) > payloads.MAX_PAYLOAD_BYTES:
+    body = text.removeprefix("\ufeff").encode("utf-8", "replace")
+    if len(body) > bodies.MAX_PAYLOAD_BYTES:
         raise Unusable("is too big")
+    if not body.strip():
+        raise Unusable("is blank")
     try:
-        sample = exact_json.loads(text, too_long=str)
-    except ValueError as error:
-        raise Unusable(f"is not valid JSON: {error}") from error
-    if not isinstance(sample, dict):
-        raise Unusable("has to be a JSON object")
-    if payloads.depth_exceeds(sample, payloads.MAX_NESTING_LEVELS):
-        raise Unusable("is too big")
+        return bodies.read(body)
+    except bodies.MalformedPayload as error:
+        raise Unusable(f"is not valid JSON: {str(error).removeprefix('not JSON: ')}") from error
+    except bodies.Unreadable as error:
+        raise Unusable("has to be a JSON object" if str(error) == bodies.NOT_AN_OBJECT else "is too big") from error
+
+
+def mappable(sample: dict[str, Any]) -> dict[str, Any]:
+    """Return what the paths of a mapping begin at: of a batch, its first alert."""
+    if is_batch(sample):
+        return next((element for element in sample["alerts"] if isinstance(element, dict)), {})
     return sample
 
 
@@ -106,7 +120,7 @@ def hint_of(target: str) -> str:
     return HINTS.get(TARGETS[target][1], LIST_HINT)
 
 
-def values_of(alert: payloads.ParsedAlert) -> dict[str, Any]:
+def values_of(alert: ParsedAlert) -> dict[str, Any]:
     """Return by target what an alert stores."""
     return {name: getattr(alert, name, None) for name in TARGETS} | {
         "start_time": alert.started_at,
@@ -143,16 +157,19 @@ def _field_at(sample: dict[str, Any], key: str) -> SampleField | None:
     return SampleField(tuple(path), kind, _shown(value)) if kind else None
 
 
-def _walk(value: Any, path: tuple[str | int, ...]) -> Iterator[SampleField]:
+def _walk(value: Any, path: tuple[str | int, ...], *, in_text: bool = False) -> Iterator[SampleField]:
     if kind := _type_of(value):
         yield SampleField(path, kind, _shown(value))
-    if isinstance(value, dict):
+    if isinstance(value, str) and not in_text and (held := object_in_text(value)) is not None:
+        for key, inner in held.items():
+            yield from _walk(inner, (*path, key), in_text=True)
+    elif isinstance(value, dict):
         for key, inner in value.items():
-            yield from _walk(inner, (*path, key))
+            yield from _walk(inner, (*path, key), in_text=in_text)
     elif isinstance(value, list):
         for index, inner in enumerate(value):
             if inner is not None:
-                yield from _walk(inner, (*path, index))
+                yield from _walk(inner, (*path, index), in_text=in_text)
 
 
 def _type_of(value: Any) -> str | None:

@@ -2,23 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from project_service.kit import exact_json
 
+EVERY = "*"  # every item of a list, in a path
+MAX_TEXT_BYTES = 64 << 10  # of a text that a path may go on in
 
-def value_at(payload: Any, path: list[Any]) -> Any:
-    """Return the value at a path of keys and indexes, ``None`` if the path does not exist."""
-    here = payload
-    for step in path:
+
+def value_at(payload: Any, path: Sequence[str | int], texts: dict[str, Any] | None = None) -> Any:
+    """Return the value at a path of keys and indexes, ``None`` if the path does not exist.
+
+    A path may go on once inside a text that is a JSON object, and ``*`` stands for every item of a list. ``texts``
+    keeps the objects that were parsed from texts.
+    """
+    return _value_below(payload, path, {} if texts is None else texts) if path else None
+
+
+def _value_below(here: Any, path: Sequence[str | int], texts: dict[str, Any], *, in_text: bool = False) -> Any:
+    for position, step in enumerate(path):
+        if isinstance(here, str) and not in_text:
+            here, in_text = _object_in(here, texts), True
         if isinstance(here, dict) and isinstance(step, str):
             here = here.get(step)
+        elif isinstance(here, list) and step == EVERY:
+            found = (_value_below(item, path[position + 1 :], texts, in_text=in_text) for item in here)
+            return [value for value in found if value is not None]
         elif isinstance(here, list) and isinstance(step, int) and not isinstance(step, bool) and 0 <= step < len(here):
             here = here[step]
         else:
             return None
-    return here if path else None
+    return here
+
+
+def object_in_text(text: str) -> dict[str, Any] | None:
+    """Return the object that a text holds as JSON, if it is one of at most ``MAX_TEXT_BYTES``."""
+    if not text.lstrip().startswith("{") or len(text.encode()) > MAX_TEXT_BYTES:
+        return None
+    try:
+        found = exact_json.loads(text, too_long=str, lenient=True)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _object_in(text: str, texts: dict[str, Any]) -> Any:
+    if text not in texts:
+        texts[text] = object_in_text(text)
+    return texts[text]
 
 
 def label_of(path: Iterable[str | int]) -> str:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from flask import request
+
 from project_service.access.webhooks import ReceiverBlueprint, WebhookRefused, given_key
 from project_service.areas.alerts import queries
-from project_service.areas.alerts.receivers import ingestion, payloads
-from project_service.areas.alerts.receivers.ingestion import AlertReceiver, UnknownProject
+from project_service.areas.alerts.models import Outcome
+from project_service.areas.alerts.receivers import bodies, delivery_log, endpoints, receiving
+from project_service.areas.alerts.receivers.elements import is_batch
+from project_service.areas.alerts.receivers.endpoints import AlertReceiver, UnknownProject
 from project_service.kit.security import tokens
 
 IDENTIFIER = re.compile(r"[A-Za-z0-9]+")
@@ -16,12 +20,19 @@ IDENTIFIER = re.compile(r"[A-Za-z0-9]+")
 
 def _read(body: bytes) -> dict[str, Any]:
     try:
-        return payloads.read(body)
-    except payloads.Unreadable as error:
-        raise WebhookRefused(400, precedes_lookup=isinstance(error, payloads.MalformedPayload)) from error
+        return bodies.read(body)
+    except bodies.Unreadable as error:
+        is_malformed = isinstance(error, bodies.MalformedPayload)
+        raise WebhookRefused(400, str(error), precedes_lookup=is_malformed) from error
 
 
-receivers = ReceiverBlueprint("alert_receivers", __name__, _read)
+def _refused(receiver: AlertReceiver, refusal: WebhookRefused, body: bytes) -> None:
+    delivery_log.record(
+        receiver.id, Outcome.REFUSED, refusal.status, body=body, reason=refusal.reason, address=request.remote_addr
+    )
+
+
+receivers = ReceiverBlueprint("alert_receivers", __name__, _read, _refused)
 
 
 def _find(project: str, slug: str, identifier: str) -> AlertReceiver | None:
@@ -37,7 +48,7 @@ def _find_legacy(project: str) -> AlertReceiver | None:
 
 def _endpoint(full_path: str, identifier: str) -> AlertReceiver | None:
     try:
-        return ingestion.find_endpoint(full_path, identifier)
+        return endpoints.find_endpoint(full_path, identifier)
     except UnknownProject as error:
         raise WebhookRefused(404) from error
 
@@ -45,16 +56,17 @@ def _endpoint(full_path: str, identifier: str) -> AlertReceiver | None:
 def _find_prometheus(project: str) -> AlertReceiver | None:
     """Of several integrations the one with the key of the request."""
     try:
-        found = ingestion.prometheus_receivers(project)
+        found = endpoints.prometheus_receivers(project)
     except UnknownProject as error:
         raise WebhookRefused(404) from error
     key = given_key()
+    found.sort(key=lambda receiver: not receiver.active)
     return next((one for one in found if tokens.same(one.token, key)), found[0] if found else None)
 
 
 def _check_batch(payload: dict[str, Any]) -> None:
-    if not payloads.is_batch(payload):
-        raise WebhookRefused(422)
+    if not is_batch(payload):
+        raise WebhookRefused(422, "not a webhook of Alertmanager")
 
 
 @receivers.receive("/<path:project>/alerts/notify/<slug>/<identifier>", find=_find)
@@ -85,10 +97,8 @@ receivers.answer_not_found("/<path:project>/alerts/notify/<path:rest>")
 
 
 def _ingest(receiver: AlertReceiver, payload: dict[str, Any]) -> list[dict[str, Any]]:
-    if payloads.is_batch(payload):
-        reports = payloads.parse_batch(payload)
-    else:
-        reports = [payloads.parse_plain(payload, receiver.mapping)]
     if receiver.former_path is not None:
-        ingestion.note_former_address(receiver)
-    return [{"iid": alert.iid, "title": alert.title} for alert in ingestion.ingest(receiver, reports)]
+        endpoints.note_former_address(receiver)
+    body = request.get_data(cache=True)
+    received = receiving.receive(receiver, payload, body=body, address=request.remote_addr)
+    return [{"iid": alert.iid, "title": alert.title} for alert in received.alerts]

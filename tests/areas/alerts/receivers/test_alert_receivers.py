@@ -688,20 +688,17 @@ def test_a_batch_takes_a_constant_number_of_statements(post_batch, endpoint, cou
     assert len(by_title) == 66
 
 
-def test_dependent_alerts_of_a_batch_are_ingested_in_order(post_batch):
+def test_of_one_identity_in_a_batch_the_newest_state_is_stored(post_batch):
     firing, resolved = element("A"), element("A", status="resolved", endsAt=END)
 
-    response = post_batch(resolved, firing, firing, resolved, resolved, element("B"), firing)
+    response = post_batch(resolved, firing, element("B"), firing, resolved)
 
-    assert [created["iid"] for created in response.json] == [1, 2, 2, 2, 3, 4, 5]
+    assert [created["iid"] for created in response.json] == [1, 2, 1]
     assert [(alert.title, alert.events, alert.status) for alert in alerts()] == [
-        ("A", 1, Status.RESOLVED),
-        ("A", 2, Status.RESOLVED),
-        ("A", 1, Status.RESOLVED),
+        ("A", 2, Status.TRIGGERED),
         ("B", 1, Status.TRIGGERED),
-        ("A", 1, Status.TRIGGERED),
     ]
-    assert [len(notes(alert)) for alert in alerts()] == [3, 3, 3, 1, 1]
+    assert [len(notes(alert)) for alert in alerts()] == [1, 1]
 
 
 def test_concurrent_random_batches_are_counted_exactly(app, post_batch, prometheus, monkeypatch):

@@ -19,6 +19,7 @@ from project_service.areas.alerts.receivers.payload_mapping import (
 )
 from project_service.areas.alerts.receivers.payload_values import value_at
 from project_service.areas.alerts.receivers.payloads import parse_plain
+from project_service.areas.alerts.receivers.reports import ReadingRules
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(0, 2**63) | st.text(max_size=5) | st.just("2026-03-04"),
@@ -170,4 +171,4 @@ def test_matching_fields_are_stored_and_read_back(sample, target):
 def test_any_mapping_yields_an_alert(sample, paths):
     stored = {target: {"path": path} for target, path in paths.items()}
 
-    assert parse_plain(sample, stored).parse().title
+    assert parse_plain(sample, ReadingRules(stored)).parse().title

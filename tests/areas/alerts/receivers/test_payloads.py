@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from project_service.areas.alerts.models import Severity
-from project_service.areas.alerts.receivers import grouping, payload_values, payloads
-from project_service.areas.alerts.receivers.payloads import Unreadable, read
+from project_service.areas.alerts.receivers import elements, grouping, payload_values, payloads
+from project_service.areas.alerts.receivers.bodies import MalformedPayload, Unreadable, read
+from project_service.areas.alerts.receivers.reports import ParsedAlert, ReadingRules
 from project_service.kit import clock
 from project_service.kit.times import read_time
 
@@ -56,16 +57,16 @@ def parse_checked(report):
     return parsed
 
 
-def parse_plain(*arguments):
-    return parse_checked(payloads.parse_plain(*arguments))
+def parse_plain(payload, mapping=None):
+    return parse_checked(payloads.parse_plain(payload, ReadingRules(mapping or {})))
 
 
 def parse_prometheus(element):
-    return parse_checked(payloads.parse_prometheus(element))
+    return parse_checked(elements.parse_element(element))
 
 
 def parse_batch(payload):
-    return [parse_checked(report) for report in payloads.parse_batch(payload)]
+    return [parse_checked(report) for report in payloads.parse(payload).reports]
 
 
 def nested(levels):
@@ -129,7 +130,7 @@ def test_all_fields_of_a_payload_are_read():
 
     parsed = parse_plain(payload)
 
-    assert parsed == payloads.ParsedAlert(
+    assert parsed == ParsedAlert(
         title="Disk is full",
         payload=payload,
         started_at=MOMENT,
@@ -326,7 +327,7 @@ def test_invalid_times_are_reported():
     mapping = {"start_time": {"path": ["event", "times", 0], "type": "string"}}
     payload = {"event": {"times": ["soon" * 50]}, "start_time": 1772600767, "end_time": True}
 
-    report = payloads.parse_plain(payload, mapping)
+    report = payloads.parse_plain(payload, ReadingRules(mapping))
 
     assert report.parse().started_at == MOMENT
     assert report.unreadable_times == {
@@ -341,8 +342,8 @@ def test_missing_times_are_not_reported(value):
 
 
 def test_invalid_times_of_prometheus_are_reported():
-    firing = payloads.parse_prometheus(ELEMENT | {"startsAt": "soon", "endsAt": "late"})
-    resolved = payloads.parse_prometheus(ELEMENT | {"endsAt": "late", "status": "resolved"})
+    firing = elements.parse_element(ELEMENT | {"startsAt": "soon", "endsAt": "late"})
+    resolved = elements.parse_element(ELEMENT | {"endsAt": "late", "status": "resolved"})
 
     assert firing.unreadable_times == {"start_time": {"path": "startsAt", "value": "soon"}}
     assert resolved.unreadable_times == {"end_time": {"path": "endsAt", "value": "late"}}
@@ -568,13 +569,13 @@ def test_a_path_through_a_value_of_another_type_finds_nothing(path, expected):
 
 @pytest.mark.parametrize("missing", BATCH)
 def test_each_of_the_nine_keys_is_needed_for_a_batch(missing):
-    assert payloads.is_batch(BATCH | {"truncatedAlerts": 0})
-    assert not payloads.is_batch({key: value for key, value in BATCH.items() if key != missing})
+    assert elements.is_batch(BATCH | {"truncatedAlerts": 0})
+    assert not elements.is_batch({key: value for key, value in BATCH.items() if key != missing})
 
 
 @pytest.mark.parametrize("change", [{"version": "3"}, {"version": 4}, {"alerts": {}}, {"alerts": None}])
 def test_other_versions_and_shapes_are_not_a_batch(change):
-    assert not payloads.is_batch(BATCH | change)
+    assert not elements.is_batch(BATCH | change)
 
 
 @pytest.mark.parametrize(
@@ -604,7 +605,7 @@ def test_an_invalid_start_is_the_current_time():
 @pytest.mark.parametrize(
     ("words", "severity"),
     [
-        ("critical s1 p1 emergency fatal CRITICAL Fatal unknown strange", Severity.CRITICAL),
+        ("critical s1 p1 emergency fatal CRITICAL Fatal strange", Severity.CRITICAL),
         ("high s2 p2 major page Page", Severity.HIGH),
         ("medium s3 p3 error alert ERROR", Severity.MEDIUM),
         ("low s4 p4 warn warning minor Warning", Severity.LOW),
@@ -628,22 +629,36 @@ def test_a_prometheus_alert_without_severity_is_critical():
     [
         ("http://localhost:9090/graph?g0.expr=vector%281%29", "vector(1)"),
         ("http://localhost:9090/graph?g0.expr=up+%3D%3D+0&g0.tab=1", "up == 0"),
-        ("http://localhost:9090/graph?g1.expr=vector%281%29", ""),
-        ("http://localhost:9090/graph", ""),
-        ("invalid url", ""),
-        ("http://[half/graph?g0.expr=1", ""),
-        (None, ""),
-        (7, ""),
+        ("http://localhost:9090/graph?g1.expr=vector%281%29", None),
+        ("http://localhost:9090/graph", None),
+        ("invalid url", None),
+        ("http://[half/graph?g0.expr=1", None),
+        (None, None),
+        (7, None),
     ],
 )
-def test_the_fingerprint_of_a_prometheus_alert_is_start_title_and_query(address, query):
-    fingerprint = parse_prometheus(ELEMENT | {"generatorURL": address, "fingerprint": "theirs"}).fingerprint
-
-    assert fingerprint == hashlib.sha1(f"2026-03-04T05:06:07Z/HighLatency/{query}".encode()).hexdigest()
+def test_the_query_of_a_prometheus_alert_is_read_from_its_address(address, query):
+    assert elements.query_of(ELEMENT | {"generatorURL": address}) == query
 
 
-def test_the_documented_prometheus_fingerprint_is_computed():
-    assert parse_prometheus(ELEMENT).fingerprint == "ecf23495033d086355df65f45283a6796fc39be6"
+def test_an_element_is_identified_by_its_own_fingerprint_else_by_its_labels():
+    labels = {"labels": {"alertname": "A", "instance": "one"}}
+    texts = {"annotations": {"summary": "A at 91 %"}, "startsAt": "2026-03-04T06:06:07+01:00", "generatorURL": "x"}
+
+    assert parse_prometheus(ELEMENT | {"fingerprint": "theirs"}).fingerprint == grouping.sha1("theirs")
+    assert parse_prometheus(ELEMENT | labels | texts).fingerprint == parse_prometheus(ELEMENT | labels).fingerprint
+    assert parse_prometheus(ELEMENT | labels).fingerprint != parse_prometheus(ELEMENT).fingerprint
+
+
+def test_a_mapped_fingerprint_goes_before_that_of_an_element():
+    rules = ReadingRules({"fingerprint": {"path": ["labels", "alertname"]}})
+
+    mapped = elements.parse_element(ELEMENT | {"fingerprint": "theirs"}, rules)
+    blank = elements.parse_element(
+        ELEMENT | {"fingerprint": "theirs", "labels": {}, "annotations": {"title": "A"}}, rules
+    )
+
+    assert (mapped.fingerprint, blank.fingerprint) == (grouping.sha1("HighLatency"), grouping.sha1("theirs"))
 
 
 def test_the_fields_of_a_prometheus_alert_are_read():
@@ -680,10 +695,132 @@ def test_a_batch_skips_invalid_alerts():
     assert [one.title for one in parse_batch(batch)] == ["HighLatency", "B"]
 
 
-def test_a_batch_has_at_most_a_hundred_alerts():
-    elements = [ELEMENT | {"labels": {"alertname": f"A{number}"}} for number in range(101)]
+def test_all_alerts_of_a_batch_are_read():
+    elements = [ELEMENT | {"labels": {"alertname": f"A{number}"}} for number in range(150)]
 
-    assert [one.title for one in parse_batch(BATCH | {"alerts": elements})] == [f"A{number}" for number in range(100)]
+    assert [one.title for one in parse_batch(BATCH | {"alerts": elements})] == [f"A{number}" for number in range(150)]
+
+
+def test_what_a_batch_leaves_out_is_said():
+    parsed = payloads.parse(BATCH | {"alerts": [{"labels": {}}, "text"], "truncatedAlerts": 12})
+
+    assert parsed.notes == [
+        "left out, without a title or a start: 2",
+        "Prometheus itself left 12 alerts out (max_alerts)",
+    ]
+
+
+FIRING, RESOLVED = {"status": "firing"}, {"status": "resolved", "endsAt": "2026-03-04T07:00:00Z"}
+LATER = {"startsAt": "2026-03-04T06:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "states"),
+    [
+        ([FIRING, RESOLVED], [False]),
+        ([RESOLVED, FIRING], [False]),
+        ([RESOLVED, FIRING | LATER], [False]),
+        ([FIRING, RESOLVED | LATER], [True]),
+        ([FIRING, FIRING], [False, False]),
+    ],
+)
+def test_of_several_elements_of_one_identity_the_newest_state_counts(changes, states):
+    found = payloads.newest_of_each(payloads.parse(BATCH | {"alerts": [ELEMENT | one for one in changes]}).reports)
+
+    assert [report.is_recovery for report in found] == states
+
+
+@pytest.mark.parametrize(("version", "tool"), [("1", "Grafana"), ("4", "Grafana"), (None, "Grafana")])
+def test_a_body_with_an_organization_is_a_batch_of_grafana(version, tool):
+    batch = BATCH | {"version": version, "orgId": 1, "alerts": [ELEMENT]}
+
+    assert [one.monitoring_tool for one in parse_batch(batch)] == [tool]
+
+
+@pytest.mark.parametrize("path", [["labels", "job"], ["alerts", 0, "labels", "job"], ["commonLabels", "team"]])
+def test_a_mapping_applies_to_each_element_of_a_batch(path):
+    batch = BATCH | {
+        "commonLabels": {"team": "till"},
+        "alerts": [ELEMENT | {"labels": {"alertname": "A", "job": "till"}}],
+    }
+
+    [report] = payloads.parse(batch, ReadingRules({"service": {"path": path}})).reports
+
+    assert report.parse().service == "till"
+
+
+@pytest.mark.parametrize("word", ["Recovered", " OK ", "up", "false alarm", "CLOSED"])
+def test_a_word_in_the_mapped_end_resolves_at_receipt(word):
+    rules = ReadingRules({"end_time": {"path": ["state"]}})
+
+    assert is_now(payloads.parse_plain({"title": "A", "state": word}, rules).parse().ended_at)
+    assert not payloads.parse_plain({"title": "A", "end_time": word}).is_recovery
+
+
+@pytest.mark.parametrize("value", ["Triggered", "down", 0, 1, 60, "1", True, "{EVENT.TIME}"])
+def test_other_words_and_small_numbers_are_no_end(value):
+    rules = ReadingRules({"end_time": {"path": ["state"]}})
+
+    assert not payloads.parse_plain({"title": "A", "state": value}, rules).is_recovery
+
+
+@pytest.mark.parametrize(
+    ("value", "ends"), [(1, True), ("1", True), (1.0, True), ("gone", True), ("ok", False), (2, False)]
+)
+def test_the_values_that_mean_resolved_can_be_changed(value, ends):
+    rules = ReadingRules({"end_time": {"path": ["state"]}}, resolved=frozenset({"1", "gone"}))
+
+    assert payloads.parse_plain({"title": "A", "state": value}, rules).is_recovery is ends
+
+
+def test_words_that_do_not_look_like_a_time_are_not_reported():
+    rules = ReadingRules({"end_time": {"path": ["state"]}})
+
+    triggered = payloads.parse_plain({"state": "Triggered"}, rules).unreadable_times
+    garbled = payloads.parse_plain({"state": "2026-13-45"}, rules).unreadable_times
+
+    assert (triggered, garbled) == ({}, {"end_time": {"path": "state", "value": "2026-13-45"}})
+
+
+@pytest.mark.parametrize(
+    ("word", "severity"),
+    [("P2", Severity.HIGH), (" p2 ", Severity.HIGH), (3, Severity.LOW), ("low", Severity.LOW), ("odd", Severity.INFO)],
+)
+def test_a_severity_table_maps_words_of_the_payload(word, severity):
+    table = {"p2": Severity.HIGH, "3": Severity.LOW, "*": Severity.INFO}
+
+    assert payloads.parse_plain({"severity": word}, ReadingRules(severities=table)).parse().severity == severity
+
+
+def test_a_path_goes_on_inside_a_text_that_is_an_object():
+    text = json.dumps({"name": "A", "inner": json.dumps({"name": "B"})})
+
+    assert payload_values.value_at({"m": text}, ["m", "name"]) == "A"
+    assert payload_values.value_at({"m": text}, ["m", "inner", "name"]) is None
+    assert payload_values.value_at({"m": "[1]"}, ["m", 0]) is None
+    assert payload_values.value_at({"m": json.dumps({"name": "x" * (64 << 10)})}, ["m", "name"]) is None
+
+
+def test_a_text_that_holds_an_object_is_unwrapped_once():
+    assert read(json.dumps('{"title": "A"}').encode()) == {"title": "A"}
+    with pytest.raises(Unreadable):
+        read(json.dumps(json.dumps('{"title": "A"}')).encode())
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b'{"a": 1,\n "b": }', "not JSON: expecting value in line 2, column 7"),
+        (b'{"a":\n"\xff"}', "not JSON: a byte that is not UTF-8 in line 2"),
+        (b"[1]", "not a JSON object"),
+        (b'--x\r\nContent-Disposition: form-data; name="data"', "not JSON: a form with parts"),
+    ],
+)
+def test_refused_bodies_are_explained_in_plain_words(body, reason):
+    with pytest.raises(Unreadable) as refused:
+        read(body)
+
+    assert str(refused.value).startswith(reason)
 
 
 def test_a_payload_is_flattened_to_dotted_keys():
@@ -767,9 +904,9 @@ def test_any_payload_becomes_a_storable_alert(payload):
     ],
 )
 def test_a_byte_order_mark_is_accepted(body, payload):
-    assert payloads.read(body) == payload
+    assert read(body) == payload
 
 
 def test_an_incomplete_character_after_a_byte_order_mark_is_refused():
-    with pytest.raises(payloads.MalformedPayload):
-        payloads.read(b"\xff\xfe{")
+    with pytest.raises(MalformedPayload):
+        read(b"\xff\xfe{")

@@ -1,0 +1,47 @@
+"""A payload on its way to alerts: parsed by the rules of its integration, stored, and logged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from project_service.areas.alerts.models import Outcome
+from project_service.areas.alerts.receivers import delivery_log, ingestion
+from project_service.areas.alerts.receivers.endpoints import AlertReceiver
+from project_service.areas.alerts.receivers.ingestion import StoredAlert
+from project_service.areas.alerts.receivers.payloads import ParsedRequest, parse
+from project_service.kit.db.session import after_commit
+
+MAX_LOGGED_ALERTS = 100  # numbers of alerts in the log of one request
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """What became of a payload."""
+
+    alerts: list[StoredAlert]
+    parsed: ParsedRequest
+
+
+def receive(receiver: AlertReceiver, payload: dict[str, Any], *, body: bytes, address: str | None) -> Received:
+    """Store the alerts of a payload in the current unit of work, and log the request when that is committed."""
+    parsed = parse(payload, receiver.rules)
+    stored = ingestion.ingest(receiver, parsed.reports)
+    notes = parsed.notes if stored or parsed.outcome != Outcome.ACCEPTED else [*parsed.notes, _nothing_in(parsed)]
+    outcome = parsed.outcome if stored or parsed.outcome != Outcome.ACCEPTED else Outcome.IGNORED
+    after_commit(
+        lambda: delivery_log.record(
+            receiver.id,
+            outcome,
+            200,
+            body=body,
+            reason="; ".join(dict.fromkeys(notes)) or None,
+            address=address,
+            alert_iids=list(dict.fromkeys(alert.iid for alert in stored))[:MAX_LOGGED_ALERTS],
+        )
+    )
+    return Received(stored, parsed)
+
+
+def _nothing_in(parsed: ParsedRequest) -> str:
+    return "a recovery of an alert that never was open" if parsed.reports else "no alert with a title and a start"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ForeignKey, UniqueConstraint
+import functools
+from typing import Any
+
+from sqlalchemy import ForeignKey, UniqueConstraint, bindparam
 from sqlalchemy.orm import Mapped, mapped_column
 
-from project_service.kit.db.base import Base, Model
+from project_service.kit.db.base import Base, Key, Model
 from project_service.kit.db.session import db, insert
 
 
@@ -30,7 +33,18 @@ def next_iid(project_id: int, kind: str) -> int:
 
 def next_iids(project_id: int, kind: str, count: int) -> int:
     """Reserve consecutive numbers and return the first of them."""
-    new = insert(COUNTERS).values(project_id=project_id, kind=kind, last=count)
-    counted = new.on_conflict_do_update(index_elements=["project_id", "kind"], set_={"last": COUNTERS.c.last + count})
-    last: int = db.session.execute(counted.returning(COUNTERS.c.last)).scalar_one()
+    values = {"of_project": project_id, "of_kind": kind, "added": count}
+    last: int = db.session.connection().execute(_add(db.engine.dialect.name), values).scalar_one()
     return last - count + 1
+
+
+@functools.cache
+def _add(_dialect: str) -> Any:
+    """The statement that reserves numbers, built once."""
+    new = insert(COUNTERS).values(
+        project_id=bindparam("of_project"), kind=bindparam("of_kind"), last=bindparam("added", type_=Key)
+    )
+    counted = new.on_conflict_do_update(
+        index_elements=["project_id", "kind"], set_={"last": COUNTERS.c.last + bindparam("added", type_=Key)}
+    )
+    return counted.returning(COUNTERS.c.last)

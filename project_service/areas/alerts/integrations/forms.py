@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from wtforms import BooleanField, SelectField, StringField, TextAreaField
+from wtforms.fields import SelectChoice
 
 from project_service.areas.alerts.integrations.service import NAMES, TYPES
 from project_service.areas.alerts.models import HTTP, OPSGENIE, PROMETHEUS, AlertIntegration
@@ -19,13 +20,14 @@ CODE = {"spellcheck": "false", "autocomplete": "off"}
 TOOLS = sorted((PRESETS.keys() - {ALERTMANAGER}), key=lambda name: PRESETS[name].name.lower())
 
 
-def _choices() -> dict[str, list[tuple[str, str]]]:
+def _choices() -> list[SelectChoice]:
     named = [name for name in TOOLS if name not in ("generic", "template")]
-    return {
+    groups = {
         "Any tool": [(HTTP, TYPES[HTTP]), *((name, PRESETS[name].name) for name in ("template", "generic"))],
         "Tools": [(PROMETHEUS, PRESETS[ALERTMANAGER].name), *((name, PRESETS[name].name) for name in named)],
         "Links": [(OPSGENIE, TYPES[OPSGENIE])],
     }
+    return [SelectChoice(value, label, optgroup=group) for group, pairs in groups.items() for value, label in pairs]
 
 
 class IntegrationForm(Form):
@@ -96,7 +98,7 @@ class IntegrationForm(Form):
 
     def keep_type(self, integration: AlertIntegration) -> None:
         """Allow only tools that send to the same address as before."""
-        if self.integration_type != integration.type:
+        if not self.type.data or self.integration_type != integration.type:
             self.type.data = tool_of(integration)
 
     def refuse(self, error: ServiceError) -> None:

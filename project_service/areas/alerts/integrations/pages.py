@@ -237,7 +237,7 @@ def show_test(project: Project, integration_id: int) -> Any:
     """Show the form for a test alert."""
     integration = queries.find_integration(project, integration_id)
     form = TestAlertForm()
-    form.payload.data = integration.payload_example or ""
+    form.payload.data = (integration.payload_example or "") if integration.type == HTTP else ""
     return _page("test", integration, form=form, **_outcome(project))
 
 

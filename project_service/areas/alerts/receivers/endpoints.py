@@ -99,10 +99,11 @@ def note_former_address(receiver: AlertReceiver) -> None:
 
 def _receivers(statement: Select[Any], full_path: str, **parameters: Any) -> list[AlertReceiver]:
     path, former_path = full_path.lower(), None
-    rows = db.session.execute(statement, {"path": path, **parameters}).all()
+    connection = db.session.connection()
+    rows = connection.execute(statement, {"path": path, **parameters}).all()
     if not rows and (moved_to := path_registry.path_now_of(path)) is not None:
         former_path = path
-        rows = db.session.execute(statement, {"path": moved_to, **parameters}).all()
+        rows = connection.execute(statement, {"path": moved_to, **parameters}).all()
     if not rows:
         raise UnknownProject
     found = (AlertReceiver(*row) for row in rows if row.type is not None)

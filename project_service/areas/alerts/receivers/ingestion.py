@@ -72,6 +72,7 @@ class _Ingestion:
         self.receiver = receiver
         self.author_id = author_id
         self.reports = reports
+        self.connection = db.session.connection()  # no rows of the session are involved
         self.firing = Counter(one.fingerprint for one in reports if one.fingerprint and not one.is_recovery)
         self.notes: list[dict[str, Any]] = []
         self.opened: set[int] = set()  # ids of new alerts that are not resolved
@@ -85,7 +86,8 @@ class _Ingestion:
         known |= recovered
         stored = self._open(known)
         if self.notes:
-            db.session.execute(insert(NOTES), self.notes)
+            notes = self.notes if len(self.notes) > 1 else self.notes[0]
+            self.connection.execute(_insert_notes(db.engine.dialect.name), notes)
         written = [(alert, report) for alert, report in stored if report.fingerprint not in recovered]
         self._follow_up(written, [alert.id for alert in ended.values() if alert.issue_id is not None])
         return [alert for alert, _ in stored]
@@ -97,7 +99,7 @@ class _Ingestion:
         for count in sorted(set(self.firing.values())):
             fingerprints = [one for one, number in self.firing.items() if number == count]
             values = {"project": self.receiver.project_id, "fingerprints": fingerprints, "count": count}
-            for row in db.session.execute(COUNT_EVENTS, values):
+            for row in self.connection.execute(COUNT_EVENTS, values):
                 found[row.fingerprint] = StoredAlert(row.id, row.iid, row.title)
                 severities[row.fingerprint] = row.severity
         self._raise_severities(found, severities)
@@ -115,7 +117,7 @@ class _Ingestion:
         if not raised:
             return
         rows = [{"alert": alert_id, "raised": int(severity)} for alert_id, severity in sorted(raised.items())]
-        db.session.execute(SET_SEVERITY, rows)
+        self.connection.execute(SET_SEVERITY, rows)
         for alert_id, severity in raised.items():
             self._note(alert_id, RAISED.format(severity.title))
 
@@ -128,7 +130,7 @@ class _Ingestion:
         }
         if unreadable:
             rows = [{"alert": alert_id, "times": times} for alert_id, times in sorted(unreadable.items())]
-            db.session.execute(SET_UNREADABLE_TIMES, rows)
+            self.connection.execute(SET_UNREADABLE_TIMES, rows)
 
     def _resolve(self) -> dict[str, StoredAlert]:
         """Resolve the open alerts that have recovered; those found, by fingerprint."""
@@ -137,14 +139,14 @@ class _Ingestion:
             return {}
         project = {"project": self.receiver.project_id, "fingerprints": list(recoveries)}
         ended, rows = {}, []
-        for row in db.session.execute(LOCK_OPEN, project).all():
+        for row in self.connection.execute(LOCK_OPEN, project).all():
             parsed = recoveries[row.fingerprint].parse()
             times = {name: found for name, found in (row.unreadable_times or {}).items() if name != "end_time"}
             rows.append({"alert": row.id, "ended": parsed.ended_at, "times": times or None})
             ended[row.fingerprint] = StoredAlert(row.id, row.iid, row.title, row.issue_id)
             self._note(row.id, RECOVERED.format(self.receiver.source_of(parsed)), RESOLVED)
         if rows:
-            db.session.execute(RESOLVE, rows)
+            self.connection.execute(RESOLVE, rows)
         return ended
 
     def _resolved_before(self, known: dict[str, StoredAlert]) -> dict[str, StoredAlert]:
@@ -153,7 +155,7 @@ class _Ingestion:
         wanted = [fingerprint for fingerprint in wanted if fingerprint not in known]
         if not wanted:
             return {}
-        rows = db.session.execute(NEWEST, {"project": self.receiver.project_id, "fingerprints": wanted})
+        rows = self.connection.execute(NEWEST, {"project": self.receiver.project_id, "fingerprints": wanted})
         return {row.fingerprint: StoredAlert(row.id, row.iid, row.title) for row in rows}
 
     def _open(self, known: dict[str, StoredAlert]) -> list[tuple[StoredAlert, AlertReport]]:
@@ -196,7 +198,8 @@ class _Ingestion:
             }
             for iid, (report, one) in enumerate(zip(new.values(), parsed, strict=True), start=first_iid)
         ]
-        inserted = db.session.execute(_insert_alerts(db.engine.dialect.name), rows).all()
+        statement = _insert_alerts(db.engine.dialect.name)
+        inserted = self.connection.execute(statement, rows if len(rows) > 1 else rows[0]).all()
         by_iid = {row.iid: row for row in inserted}
         by_fingerprint = {row.fingerprint: row for row in inserted}
         stored: dict[str | int, StoredAlert] = {}
@@ -266,6 +269,12 @@ def _fresh(ids: list[int]) -> Select[Alert]:
 
 def _needs_incident(alert: Alert) -> bool:
     return alert.issue_id is None and alert.project.issues_access_level != DISABLED
+
+
+@functools.cache
+def _insert_notes(_dialect: str) -> Any:
+    """The statement that stores system notes."""
+    return insert(NOTES)
 
 
 @functools.cache

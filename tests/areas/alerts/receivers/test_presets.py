@@ -8,11 +8,11 @@ import json
 
 import pytest
 
-from project_service.areas.alerts.models import AlertIntegration, Severity, Status
+from project_service.areas.alerts.models import Severity, Status
 from project_service.areas.alerts.receivers.presets import FILES, PRESETS, PresetError, load_presets
 from project_service.domain.tracker.environments import Environment
 from project_service.kit.db.session import db
-from tests.areas.alerts.receivers.receiver_client import alerts, make_receiver, requests_of
+from tests.areas.alerts.receivers.receiver_client import alerts, logged_requests, make_receiver
 
 NOW = dt.datetime(2026, 9, 14, 9, 0, tzinfo=dt.UTC)
 FIRING = [
@@ -77,7 +77,7 @@ def test_a_test_message_is_logged_and_no_alert(receiver, tool):
     response = send(PRESETS[tool].samples["test"])
 
     assert (response.status_code, response.json, alerts()) == (200, [], [])
-    assert [one.outcome for one in requests_of(db.session.query(AlertIntegration).one())] == ["test"]
+    assert [one.outcome for one in logged_requests()] == ["test"]
 
 
 @pytest.mark.parametrize(("tool", "firing", "resolved"), FIRING)
@@ -149,7 +149,7 @@ def test_a_message_of_another_shape_is_read_by_its_plain_keys(receiver):
     send({"title": "Plain", "severity": "low"})
 
     assert [(alert.title, alert.severity) for alert in alerts()] == [("Plain", Severity.LOW)]
-    assert "Azure Monitor" in requests_of(db.session.query(AlertIntegration).one())[0].reason
+    assert "Azure Monitor" in logged_requests()[0].reason
 
 
 def test_what_is_mapped_replaces_a_path_of_the_preset(receiver):
@@ -179,7 +179,7 @@ def test_a_subscription_is_never_an_alert(receiver):
     response = receiver("cloudwatch-sns")(PRESETS["cloudwatch-sns"].samples["subscription"])
 
     assert (response.status_code, alerts()) == (200, [])
-    assert requests_of(db.session.query(AlertIntegration).one())[0].outcome == "subscription"
+    assert logged_requests()[0].outcome == "subscription"
 
 
 @pytest.mark.parametrize("status", [0, 1, 2, 3])

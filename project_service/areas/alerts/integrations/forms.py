@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from wtforms import BooleanField, SelectField, StringField, TextAreaField
-from wtforms.fields import SelectChoice
 
 from project_service.areas.alerts.integrations.service import NAMES, TYPES
 from project_service.areas.alerts.models import HTTP, OPSGENIE, PROMETHEUS, AlertIntegration
@@ -20,14 +19,16 @@ CODE = {"spellcheck": "false", "autocomplete": "off"}
 TOOLS = sorted((PRESETS.keys() - {ALERTMANAGER}), key=lambda name: PRESETS[name].name.lower())
 
 
-def _choices() -> list[SelectChoice]:
-    named = [name for name in TOOLS if name not in ("generic", "template")]
-    groups = {
-        "Any tool": [(HTTP, TYPES[HTTP]), *((name, PRESETS[name].name) for name in ("template", "generic"))],
-        "Tools": [(PROMETHEUS, PRESETS[ALERTMANAGER].name), *((name, PRESETS[name].name) for name in named)],
-        "Links": [(OPSGENIE, TYPES[OPSGENIE])],
-    }
-    return [SelectChoice(value, label, optgroup=group) for group, pairs in groups.items() for value, label in pairs]
+def _choices() -> list[tuple[str, str]]:
+    any_tool = ("template", "generic")
+    named = [name for name in TOOLS if name not in any_tool]
+    return [
+        (HTTP, TYPES[HTTP]),
+        *((name, PRESETS[name].name) for name in any_tool),
+        (PROMETHEUS, PRESETS[ALERTMANAGER].name),
+        *((name, PRESETS[name].name) for name in named),
+        (OPSGENIE, TYPES[OPSGENIE]),
+    ]
 
 
 class IntegrationForm(Form):

@@ -19,16 +19,16 @@ CODE = {"spellcheck": "false", "autocomplete": "off"}
 TOOLS = sorted((PRESETS.keys() - {ALERTMANAGER}), key=lambda name: PRESETS[name].name.lower())
 
 
-def _choices() -> list[tuple[str, str]]:
+def _choices() -> dict[str, str]:
     any_tool = ("template", "generic")
     named = [name for name in TOOLS if name not in any_tool]
-    return [
-        (HTTP, TYPES[HTTP]),
-        *((name, PRESETS[name].name) for name in any_tool),
-        (PROMETHEUS, PRESETS[ALERTMANAGER].name),
-        *((name, PRESETS[name].name) for name in named),
-        (OPSGENIE, TYPES[OPSGENIE]),
-    ]
+    return {
+        HTTP: TYPES[HTTP],
+        **{name: PRESETS[name].name for name in any_tool},
+        PROMETHEUS: PRESETS[ALERTMANAGER].name,
+        **{name: PRESETS[name].name for name in named},
+        OPSGENIE: TYPES[OPSGENIE],
+    }
 
 
 class IntegrationForm(Form):

@@ -47,7 +47,15 @@ def package_place_of(report_type: str, location: Location) -> str:
     place = text(location.get("file"))
     if report_type == CONTAINER_SCANNING:
         place = image_without_tag(text(location.get("image")))
-    return f"{place}:{name}@{version}"
+    return f"{resource_of(location)}{place}:{name}@{version}"
+
+
+def resource_of(location: Location) -> str:
+    """Return the resource of a cluster that a location is in, with a colon; empty for one that is in none."""
+    resource = location.get("kubernetes_resource")
+    if not isinstance(resource, dict):
+        return ""
+    return "/".join(text(resource.get(name)) for name in ("namespace", "kind", "name")) + ":"
 
 
 def short_name(report_type: str, location: Location) -> str:

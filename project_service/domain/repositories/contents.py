@@ -38,6 +38,16 @@ def commit_titles(project: Project, ids: Iterable[str]) -> dict[str, str]:
     return titles
 
 
+def file_names(project: Project, revisions: Iterable[str]) -> frozenset[bytes] | None:
+    """The paths of all files of the first revision that exists; ``None`` without one, or if there are too many."""
+    with code_of(project) as code, suppress(ReadingFailed):
+        commits = (code.resolve(one) for one in revisions) if code is not None else iter(())
+        commit = next((one for one in commits if one is not None), None)
+        if code is not None and commit is not None:
+            return trees.file_names(code, commit)
+    return None
+
+
 def issue_templates(project: Project) -> list[str]:
     """The names of the templates for new issues: Markdown files of the default branch."""
     with code_of(project) as code:

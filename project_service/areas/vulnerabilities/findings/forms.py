@@ -20,7 +20,9 @@ class DismissForm(Form):
 class UploadForm(Form):
     """Upload of a report, with branch and commit of its pipeline."""
 
-    file = FileField("Report", description="SARIF, CycloneDX, GitLab's format, or the JSON of a scanner; also as .gz.")
+    file = FileField(
+        "Report", description="SARIF, CycloneDX, GitLab's format, or the JSON of a scanner; also as .gz or .zip."
+    )
     report_type = SelectField("Kind of report", choices={"": "Found out from the file"} | REPORT_TYPES)
     ref = StringField("Branch", description="The project's default branch when empty.")
     sha = StringField("Commit", description="Its SHA.")

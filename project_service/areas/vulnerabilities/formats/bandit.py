@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, TypeGuard
 
 from project_service.areas.vulnerabilities.formats import identifying, shapes
 from project_service.areas.vulnerabilities.formats.grading import confidence_word, severity_word
@@ -53,13 +52,14 @@ def _finding(result: Data, section: ScannerSection, paths: Paths, pointer: str) 
         raise BrokenEntry
     file = text(result.get("filename"))
     location: Data = {"file": paths.relative(file, pointer=pointer)} if file else {}
-    line = result.get("line_number")
-    if _is_line(line):
+    line = shapes.line_number(result.get("line_number"))
+    if line is not None:
         lines = result.get("line_range")
-        last = max([line, *(one for one in lines if _is_line(one))]) if isinstance(lines, list) else line
-        location |= {"start_line": line, "end_line": last}
+        numbers = (shapes.line_number(one) for one in (lines if isinstance(lines, list) else ()))
+        location |= {"start_line": line, "end_line": max([line, *(one for one in numbers if one is not None)])}
         for name, key in (("start_column", "col_offset"), ("end_column", "end_col_offset")):
-            if type(column := result.get(key)) is int and 0 <= column < 2**31:
+            column = shapes.whole(result.get(key))
+            if column is not None and 0 <= column < shapes.MAX_LINE:
                 location[name] = column + 1
     url = web(result.get("more_info"))
     title = shapes.title(message)
@@ -84,10 +84,6 @@ def _finding(result: Data, section: ScannerSection, paths: Paths, pointer: str) 
     return ReportEntry(section, SAST, severity, confidence, key, data)
 
 
-def _line_of_code(code: str, line: Any) -> str:
+def _line_of_code(code: str, line: int | None) -> str:
     """Return the line of the finding; each line of the code begins with its number."""
     return next((content for number, content in LINE.findall(code[:100_000]) if number == str(line)), "")
-
-
-def _is_line(value: Any) -> TypeGuard[int]:
-    return type(value) is int and 0 < value < 2**31

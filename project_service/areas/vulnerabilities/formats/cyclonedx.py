@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 from urllib.parse import unquote
@@ -22,6 +23,7 @@ from project_service.areas.vulnerabilities.formats.shapes import (
     ScannerSection,
     SkippedEntries,
     obj,
+    objs,
     text,
 )
 from project_service.areas.vulnerabilities.levels import FindingSeverity
@@ -33,6 +35,7 @@ METHODS = ("CVSSv4", "CVSSv31", "CVSSv3", "", "CVSSv2", "OWASP", "SSVC")  # by p
 NOT_CVSS = ("OWASP", "SSVC")
 RESOLVED = ("resolved", "resolved_with_pedigree")
 BOM_LINK = "urn:cdx:"
+UNAFFECTED = "unaffected"
 
 
 def read(top: Data, reading: Reading) -> Iterator[ReportEntry | SkippedEntries]:
@@ -52,7 +55,7 @@ def read(top: Data, reading: Reading) -> Iterator[ReportEntry | SkippedEntries]:
     found = top.get("vulnerabilities")
     if found is not None and not isinstance(found, list | Entries):
         raise BrokenReport(FAILED, "must be an array", "/vulnerabilities")
-    pairs = _pairs(found or (), section, reading)
+    pairs = _pairs(found or (), components, section, reading)
     entries = shapes.within_limit(pairs, "vulnerabilities of components", FORM, "/vulnerabilities")
     is_empty = True
     for item in entries:
@@ -60,9 +63,9 @@ def read(top: Data, reading: Reading) -> Iterator[ReportEntry | SkippedEntries]:
         if isinstance(item, SkippedEntries):
             yield item
             continue
-        vulnerability, reference, pointer = item
+        vulnerability, affected, pointer = item
         try:
-            yield vulnerability.entry(reference, components, reading, pointer)
+            yield vulnerability.entry(affected, components, reading, pointer)
         except BrokenEntry:
             yield reading.broken(section, pointer)
     if is_empty and (found is None or reading.options.report_type is None):
@@ -89,6 +92,15 @@ def _scanner(metadata: Data) -> Scanner:
     return Scanner(shapes.slug(name) or "cyclonedx", name, text(first.get("version")) or None)
 
 
+@dataclass(frozen=True, slots=True)
+class _Affected:
+    """A component that a vulnerability affects, perhaps with one version or range; without a reference the whole."""
+
+    reference: str | None
+    version: str = ""
+    is_unaffected: bool = False
+
+
 class _Vulnerability:
     """A vulnerability: what is the same for every component that it affects."""
 
@@ -98,6 +110,7 @@ class _Vulnerability:
         self._texts = [text(data.get("description")), text(data.get("detail"))]
         self._solution = text(data.get("recommendation")) or text(data.get("workaround")) or None
         self._suppression = _suppression(self._analysis)
+        self._is_rejected = bool(data.get("rejected"))
         source = obj(data.get("source"))
         self._severity = _severity(data, text(source.get("name")))
         advisories = shapes.members(data.get("advisories"))
@@ -109,12 +122,18 @@ class _Vulnerability:
             self._identifiers = []
 
     def entry(
-        self, reference: str | None, components: Components, reading: Reading, pointer: str
+        self, affected: _Affected, components: Components, reading: Reading, pointer: str
     ) -> ReportEntry | SkippedEntries:
-        """Return the finding for one component; without a reference it is the whole."""
+        """Return the finding for one component, or for one version or range of it."""
         if self._analysis.get("state") in RESOLVED:
             return SkippedEntries(self._section, "resolved", pointer)
-        package = components.whole if reference is None else _package(reference, components, reading, pointer)
+        if self._is_rejected or affected.is_unaffected:
+            return SkippedEntries(self._section, "not_affected", pointer)
+        package = components.whole
+        if affected.reference is not None:
+            package = _package(affected.reference, components, reading, pointer)
+        if affected.version:
+            package = replace(package, version=affected.version)
         if not self._identifiers:
             raise BrokenEntry
         return package_entry(
@@ -131,26 +150,60 @@ class _Vulnerability:
 
 
 def _pairs(
-    vulnerabilities: Any, section: ScannerSection, reading: Reading
-) -> Iterator[tuple[_Vulnerability, str | None, str] | SkippedEntries]:
-    """Return each vulnerability with the reference to each component that it affects; none means the whole.
+    vulnerabilities: Any, components: Components, section: ScannerSection, reading: Reading
+) -> Iterator[tuple[_Vulnerability, _Affected, str] | SkippedEntries]:
+    """Return each vulnerability with each component and version that it affects.
 
-    A component that is named twice is one; of more than ``MAX_AFFECTED`` the rest is left out.
+    One that is named twice is one; of more than ``MAX_AFFECTED`` the rest is left out.
     """
     for number, one in enumerate(vulnerabilities):
         pointer, data = f"/vulnerabilities/{number}", obj(one)
         vulnerability, affects = _Vulnerability(data, section), data.get("affects")
         if not isinstance(affects, list) or not affects:
-            yield vulnerability, None, pointer
+            yield vulnerability, _Affected(None), pointer
             continue
-        places: dict[str, int] = {}
-        for place, affected in enumerate(affects):
-            places.setdefault(text(obj(affected).get("ref")), place)
-        for reference, place in islice(places.items(), shapes.MAX_AFFECTED):
-            yield vulnerability, reference, f"{pointer}/affects/{place}"
+        places: dict[_Affected, int] = {}
+        for place, item in enumerate(affects):
+            for affected in _affected(obj(item), components):
+                places.setdefault(affected, place)
+        for affected, place in islice(places.items(), shapes.MAX_AFFECTED):
+            yield vulnerability, affected, f"{pointer}/affects/{place}"
         if (left := len(places) - shapes.MAX_AFFECTED) > 0:
             reading.warn("over_limit", pointer)
             yield SkippedEntries(section, shapes.LIMIT, pointer, left)
+
+
+def _affected(affects: Data, components: Components) -> Iterator[_Affected]:
+    """Return the versions and ranges of a component that a vulnerability affects.
+
+    A component with a version is that version. What is only listed as unaffected is no open finding.
+    """
+    reference = text(affects.get("ref"))
+    listed = affects.get("versions")
+    versions = [one for one in objs(listed) if _version(one)] if isinstance(listed, list) else []
+    known = components.by_reference.get(_name_of(reference))
+    own = known.version if known is not None else ""
+    if not versions:
+        yield _Affected(reference)
+        return
+    unaffected = {_version(one) for one in versions if one.get("status") == UNAFFECTED}
+    open_ = [version for one in versions if (version := _version(one)) and one.get("status") != UNAFFECTED]
+    if not open_ or own in unaffected:
+        yield _Affected(reference, is_unaffected=True)
+    elif own:
+        yield _Affected(reference)
+    else:
+        for version in open_:
+            yield _Affected(reference, version)
+
+
+def _version(affected: Data) -> str:
+    return text(affected.get("version")) or text(affected.get("range"))
+
+
+def _name_of(reference: str) -> str:
+    is_link = reference.startswith(BOM_LINK) and "#" in reference
+    return unquote(reference.partition("#")[2]) if is_link else reference
 
 
 def _identifiers(vulnerability: Data, source: Data, section: ScannerSection, description: str) -> list[Data]:
@@ -166,9 +219,7 @@ def _identifiers(vulnerability: Data, source: Data, section: ScannerSection, des
 
 
 def _package(reference: str, components: Components, reading: Reading, pointer: str) -> Package:
-    name = reference
-    if reference.startswith(BOM_LINK) and "#" in reference:
-        name = unquote(reference.partition("#")[2])
+    name = _name_of(reference)
     known = components.by_reference.get(name)
     if known is not None:
         return known

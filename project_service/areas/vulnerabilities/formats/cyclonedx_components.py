@@ -53,6 +53,8 @@ class Components:
         if found is None:
             group, name = text(component.get("group")), text(component.get("name"))
             found = Package(f"{group}/{name}" if group else name, text(component.get("version")))
+        elif not found.version:
+            found = replace(found, version=text(component.get("version")))
         return self.placed(found, _file(component))
 
     def placed(self, package: Package, file: str = "") -> Package:

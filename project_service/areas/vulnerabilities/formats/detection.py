@@ -49,6 +49,8 @@ BEGINNING_BYTES = 4096
 GITLAB_BEGINNING = re.compile(
     rb'(?:\xef\xbb\xbf)?\s*\{\s*"version"\s*:\s*"[0-9.]+"\s*,\s*"(?:vulnerabilities|schema|scan)"\s*:'
 )
+CLUSTER_KEYS = {"ClusterName", "SchemaVersion", "ReportID", "CreatedAt", "Trivy", "Results", *trivy.RESOURCES}
+PIP_AUDIT_KEYS = {"dependencies", "fixes"}
 OSV_KEYS = {"results", "experimental_config", "license_summary", "image_metadata"}
 Reader = Callable[[Any, Reading], Iterator[ReportEntry | SkippedEntries]]
 
@@ -152,7 +154,8 @@ def _is_sarif(top: Any) -> bool:
 
 def _is_trivy(top: Any) -> bool:
     if isinstance(top, dict):
-        return ("SchemaVersion" in top and ("Results" in top or "ArtifactName" in top)) or "ClusterName" in top
+        of_cluster = "ClusterName" in top and top.keys() <= CLUSTER_KEYS
+        return ("SchemaVersion" in top and ("Results" in top or "ArtifactName" in top)) or of_cluster
     return bool(first_of(top)) and every(top, lambda one: "Target" in one)
 
 
@@ -162,7 +165,10 @@ def _is_bandit(top: Any) -> bool:
 
 def _is_pip_audit(top: Any) -> bool:
     if isinstance(top, dict):
-        return every(top.get("dependencies"), lambda one: "vulns" in one or "skip_reason" in one)
+        dependencies = top.get("dependencies")
+        if not every(dependencies, lambda one: "vulns" in one or "skip_reason" in one):
+            return False
+        return bool(first_of(dependencies)) or top.keys() <= PIP_AUDIT_KEYS
     return bool(first_of(top)) and every(top, lambda one: "name" in one and ("vulns" in one or "skip_reason" in one))
 
 
@@ -172,17 +178,36 @@ def _is_npm_audit(top: Any) -> bool:
     error = obj(top.get("error"))
     return (
         "auditReportVersion" in top
-        or isinstance(top.get("advisories"), dict)
+        or _has_advisories(top)
         or isinstance(top.get("audit"), dict)
         or "code" in error
         or "summary" in error
     )
 
 
+def _has_advisories(top: Data) -> bool:
+    """Whether a document has the advisories of npm 6; composer's are lists by package."""
+    advisories = top.get("advisories")
+    return isinstance(advisories, dict) and "abandoned" not in top and not any(map(is_list, advisories.values()))
+
+
+def _is_grype(top: Any) -> bool:
+    matches = obj(top).get("matches")
+    if not is_list(matches) or text(obj(top.get("descriptor")).get("name")) not in ("", "grype"):
+        return False
+    first = first_of(matches)
+    return not first or "vulnerability" in first or "artifact" not in first
+
+
 def _is_osv_scanner(top: Any) -> bool:
+    """Whether a document is of osv-scanner: its entries of packages contain the package, those of others are one."""
     if not isinstance(top, dict) or not every(top.get("results"), lambda one: "packages" in one):
         return False
-    return bool(first_of(top["results"])) or top.keys() <= OSV_KEYS
+    if not first_of(top["results"]):
+        return top.keys() <= OSV_KEYS
+    lists = (one["packages"] for one in top["results"] if is_list(one["packages"]))
+    first = next((found for one in lists if (found := first_of(one))), None)
+    return first is None or "package" in first
 
 
 def _is_zap(top: Any) -> bool:
@@ -198,7 +223,7 @@ FORMATS: tuple[tuple[Callable[[Any], bool], Format], ...] = (
     (_is_sarif, SARIF),
     (lambda top: obj(top).get("bomFormat") == "CycloneDX", CYCLONEDX),
     (_is_trivy, TRIVY),
-    (lambda top: is_list(obj(top).get("matches")), GRYPE),
+    (_is_grype, GRYPE),
     (_is_bandit, BANDIT),
     (_is_pip_audit, PIP_AUDIT),
     (_is_npm_audit, NPM_AUDIT),
@@ -207,6 +232,15 @@ FORMATS: tuple[tuple[Callable[[Any], bool], Format], ...] = (
     (_is_zap, ZAP),
     (_is_gitlab, GITLAB),
 )
+
+
+def _is_safety_1(top: Any) -> bool:
+    first = next(iter(top), None) if is_list(top) else None
+    return isinstance(first, list) and len(first) in (5, 7) and isinstance(first[0], str)
+
+
+def _is_safety_scan(top: Any) -> bool:
+    return "scan_results" in obj(top) and "scan_type" in obj(top.get("meta"))
 
 
 def _is_semgrep(top: Any) -> bool:
@@ -234,6 +268,8 @@ OTHERS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
     ),
     ("gitleaks", lambda top: "RuleID" in first_of(top), "write SARIF (gitleaks --report-format sarif)"),
     ("gosec", lambda top: "Issues" in obj(top) or "GosecVersion" in obj(top), "write SARIF (gosec -fmt sarif)"),
+    ("safety 1", _is_safety_1, "write that of safety 2 (safety check --output json)"),
+    ("safety 3 (safety scan)", _is_safety_scan, "write that of safety 2 (safety check --output json)"),
     ("SPDX", lambda top: "spdxVersion" in obj(top), "write CycloneDX"),
 )
 

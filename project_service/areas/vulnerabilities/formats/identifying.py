@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 from project_service.areas.vulnerabilities.formats.shapes import MAX_VALUES, Data, collapsed, obj, text, web
-from project_service.areas.vulnerabilities.locations import image_without_tag
+from project_service.areas.vulnerabilities.locations import image_without_tag, resource_of
 from project_service.areas.vulnerabilities.report_types import CONTAINER_SCANNING, DAST
 
 MAX_IDENTIFIERS = 50
@@ -21,6 +21,11 @@ MAX_INDEXED_BYTES = 1_024
 CVE = re.compile(r"CVE-[0-9]{4}-[0-9]+", re.IGNORECASE)
 GHSA = re.compile(r"GHSA(-[0-9a-z]{4}){3}", re.IGNORECASE)
 PREFIX = re.compile(r"(PYSEC|GO|RUSTSEC|OSV|MAL|SNYK|TEMP|DSA|USN|RHSA|ALAS|BIT)-.+", re.IGNORECASE)
+ADVISORY = re.compile(
+    r"(?<![A-Za-z0-9])(?:CVE-[0-9]{4}-[0-9]+|GHSA(?:-[0-9a-z]{4}){3}|(?:PYSEC|GO|RUSTSEC|OSV|MAL|BIT)-[0-9]{4}-[0-9]+"
+    r"|SNYK-[A-Z]+-[A-Z0-9]+-[0-9]+)(?![A-Za-z0-9-])",
+    re.IGNORECASE,
+)
 WEAKNESS = re.compile(r"(?<![a-z0-9])cwe[-:_ ]*0*([0-9]{1,6})(?![0-9])", re.IGNORECASE)
 NUMBER = re.compile(r"0*([0-9]{1,6})")
 OWASP = re.compile(r"(?:owasp)[-:_ ]*(A[0-9]{1,2})[:_-]([0-9]{4})(?:\s*-\s*(.+))?", re.IGNORECASE | re.DOTALL)
@@ -42,6 +47,12 @@ def known_id(value: str, url: str | None = None) -> Data | None:
     if GHSA.fullmatch(value):
         return identifier("ghsa", f"GHSA{value[4:].lower()}", url=url)
     return None
+
+
+def advisory_in(value: str) -> str:
+    """Return the first id of an advisory in a text; empty without any."""
+    found = ADVISORY.search(value)
+    return found[0] if found else ""
 
 
 def advisory(value: str, source: str, url: str | None = None) -> Data:
@@ -128,7 +139,7 @@ def package_key(report_type: str, location: Data, primary: Data) -> str:
     place = location.get("file", "")
     if report_type == CONTAINER_SCANNING:
         place = image_without_tag(location.get("image", ""))
-    return f"{place}:{package_of(location)}:{primary['external_type']}:{primary['external_id']}"
+    return f"{resource_of(location)}{place}:{package_of(location)}:{primary['external_type']}:{primary['external_id']}"
 
 
 def key_of(
@@ -145,9 +156,9 @@ def key_of(
     kind = f"{primary['external_type']}:{primary['external_id']}"
     if "dependency" in location:
         return package_key(report_type, location, primary)
-    if report_type == DAST:
+    if report_type == DAST and "path" in location:
         return ":".join(text(location.get(name)) for name in ("path", "method", "param")) + f":{kind}"
-    begin = f"{location.get('file', '')}:{kind}"
+    begin = f"{resource_of(location)}{location.get('file', '')}:{kind}"
     partial = obj(partial)
     found = (
         ("fingerprint", _newest(obj(fingerprints))),

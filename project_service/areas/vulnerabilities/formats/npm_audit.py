@@ -53,7 +53,11 @@ def read(top: Data, reading: Reading) -> Iterator[ReportEntry | SkippedEntries]:
         top, above = top["audit"], "/audit"
     error = top.get("error")
     if isinstance(error, dict):
-        message = " ".join(part for name in ("code", "summary") if (part := text(error.get(name))))
+        message = " ".join(part for name in ("code", "summary") if (part := text(error.get(name)).strip()))
+        message = (
+            message or text(top.get("message")).strip() or text(error.get("detail")).strip() or "no reason is given"
+        )
+        message = shapes.cut(shapes.collapsed(message), shapes.MAX_CODE_LENGTH)
         raise BrokenReport(FAILED, f"npm audit failed: {message}", f"{above}/error")
     found = _of_npm_6(top, above) if "advisories" in top else _of_npm_7(top, above)
     for one, package, fix, pointer in shapes.within_limit(found, "vulnerabilities", FORM):

@@ -80,6 +80,10 @@ class _Packaged:
         self.entry, self._path, self._paths = entry, path, paths
         about = obj(entry.get("package"))
         self._name, self._version = text(about.get("name")), text(about.get("version"))
+        commit = text(about.get("commit"))
+        if not self._name and commit:  # code that is recognised by its commit: C and C++, submodules, copies
+            folder = path.replace("\\", "/").rstrip("/").rpartition("/")[2]
+            self._name, self._version = folder or commit, commit
         self._is_of_maven = text(about.get("ecosystem")) == MAVEN
         self._advisories: dict[str, list[_Advisory]] = {}
         for position, one in enumerate(objs(_list(entry.get("vulnerabilities")))):

@@ -33,6 +33,7 @@ class Package:
     image: str = ""
     system: str = ""
     manager: str = UNKNOWN_MANAGER
+    resource: Data | None = None  # of a cluster
 
 
 def package_entry(
@@ -58,6 +59,8 @@ def package_entry(
     location = identifying.package_location(
         package.name, package.version, file=package.file, image=package.image, system=package.system
     )
+    if package.resource:
+        location["kubernetes_resource"] = package.resource
     name = shapes.cut(identifying.package_title(identifiers, package.name, package.version), shapes.MAX_NAME_LENGTH)
     data = shapes.finding_data(
         scanner=section.scanner,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import unquote
 
@@ -24,12 +24,23 @@ FILE_SCHEME = "file:"
 HOST = re.compile(r"//(?![A-Za-z]:)[^/]+(?=/)")
 DRIVE = re.compile(r"/?([A-Za-z]:/)")
 OTHER_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
-OF_RUNNERS = ("/github/workspace/", "/workspace/", "/src/", "/code/")
+OF_RUNNERS = ("/workspace/", "/src/", "/code/")
+# folders into which runners check out a repository, and whether more folders may follow that belong to it
+CHECKOUTS = (
+    (re.compile(r"/(?:home|Users)/runner/work/([^/]+)/\1/"), False),
+    (re.compile(r"[A-Za-z]:/a/([^/]+)/\1/"), False),
+    (re.compile(r"/builds/[^/]+/[^/]+/"), True),
+    (re.compile(r"/github/workspace/"), False),
+    (re.compile(r"(?:/[^/]+)*?/[^/]*jenkins[^/]*/(?:[^/]+/)*?workspace/[^/]+/", re.IGNORECASE), True),
+    (re.compile(r"/azp/(?:[^/]+/)*?s/"), False),
+    (re.compile(r"/codebuild/output/src[^/]*/src/"), True),
+)
+MAX_MORE_FOLDERS = 8
 ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 
 
 class BrokenPath(BrokenEntry):
-    """A path that is too long, or above the root."""
+    """A path that is too long."""
 
 
 class Paths:
@@ -38,18 +49,19 @@ class Paths:
     def __init__(self, reading: Reading, roots: Iterable[str] = (), bases: Any = None) -> None:
         self._reading = reading
         self._bases = obj(bases)
-        self._found: dict[tuple[str, str], tuple[str, bool]] = {}
+        self._found: dict[tuple[str, str], tuple[str, str]] = {}
         own = reading.options.source_root
         given = [own] if own else []
         path = reading.options.project_path
         runners = (*([f"/builds/{path}/"] if path else []), *OF_RUNNERS)
-        self._roots = [root for one in (*given, *roots, *runners) if (root := as_root(one))]
+        self._told_roots = [root for one in (*given, *roots) if (root := as_root(one))]
+        self._roots = [*self._told_roots, *runners]
 
     def relative(self, uri: str, base: str = "", pointer: str = "") -> str:
         """Return a path as it is shown.
 
         Raises:
-            BrokenPath: it is too long, or above the root.
+            BrokenPath: it is too long.
 
         """
         found = self._found.get((uri, base))
@@ -57,9 +69,10 @@ class Paths:
             if len(self._found) == MAX_REMEMBERED:
                 self._found.clear()
             path = self._relative(uri, base)
-            found = self._found[uri, base] = path, is_absolute(path)
+            warning = "absolute_path" if is_absolute(path) else "outside_path" if is_outside(path) else ""
+            found = self._found[uri, base] = path, warning
         if found[1]:
-            self._reading.warn("absolute_path", pointer)
+            self._reading.warn(found[1], pointer)
         return found[0]
 
     def base(self, name: str) -> str:
@@ -88,9 +101,12 @@ class Paths:
             if folder and (joined := self._below_root(folded(f"{folder}/{path}"))):
                 return _short(joined)
         path = folded(path)
-        if path.startswith("../") or path == "..":
-            raise BrokenPath
-        return _short(self._below_root(path) or path) if is_absolute(path) else _short(path)
+        if is_outside(path):
+            below = (self._below_root(folded(f"{root}{path}")) for root in self._told_roots)
+            return _short(next((one for one in below if one), path))
+        if not is_absolute(path):
+            return _short(path)
+        return _short(self._below_root(path) or self._below_checkout(path) or path)
 
     def _below_root(self, path: str) -> str:
         """Return an absolute path without the first root that it is below; empty if it is below none."""
@@ -100,6 +116,30 @@ class Paths:
             if start == root or (ignores_case and start.lower() == root.lower()):
                 return path[len(root) :]
         return ""
+
+    def _below_checkout(self, path: str) -> str:
+        """Return a path without the folder into which a runner checked out the repository; empty if it is in none.
+
+        If the repository is known, what is left has to be one of its files.
+        """
+        is_file = self._reading.options.is_file
+        for checkout, has_more in CHECKOUTS:
+            if found := checkout.match(path):
+                rest = path[found.end() :]
+                if is_file is None:
+                    return rest
+                return next((one for one in _shortened(rest, has_more=has_more) if is_file(one)), "")
+        return ""
+
+
+def _shortened(path: str, *, has_more: bool) -> Iterator[str]:
+    """Return a path, and if more folders may precede it then also without the first, the first two, and so on."""
+    yield path
+    for _ in range(MAX_MORE_FOLDERS if has_more else 0):
+        path = path.partition("/")[2]
+        if not path:
+            return
+        yield path
 
 
 def roots_of_run(run: Data, paths: Paths) -> list[str]:
@@ -160,6 +200,11 @@ def as_root(path: str) -> str:
 def is_absolute(path: str) -> bool:
     """Whether a path begins with a slash or a drive."""
     return path.startswith("/") or DRIVE.match(path) is not None
+
+
+def is_outside(path: str) -> bool:
+    """Whether a folded path leads out of the folder that it is relative to."""
+    return path == ".." or path.startswith("../")
 
 
 def _decoded(found: re.Match[str]) -> str:

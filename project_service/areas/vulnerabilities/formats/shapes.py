@@ -6,7 +6,7 @@ The texts and limits are the same for all formats (scanner formats reference, se
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, TypeVar
@@ -24,6 +24,7 @@ MAX_LINKS = 100
 MAX_VALUES = 200  # of a list inside an entry: every finding of the entry repeats the work
 MAX_AFFECTED = 1_000  # components or versions that one entry names
 MAX_STEPS = 1_000
+MAX_LINE = 2**31
 MAX_ENTRIES = 200_000
 MAX_ENTRIES_IN_MEMORY = 100_000
 BROKEN, LIMIT = "broken", "limit"  # reasons that make a report incomplete
@@ -32,6 +33,7 @@ NOT_IN_ID = re.compile(r"[^a-z0-9]+")
 WARNINGS = {
     "broken_entry": "An entry could not be read and was left out.",
     "absolute_path": "A file has an absolute path below no known folder: give the folder of the sources, source_root.",
+    "outside_path": "A file is outside of the folder that was scanned: it is shown as it is, without a link.",
     "unresolved_ref": "A vulnerability names a component that the document does not have.",
     "skipped_package": "The scanner could not look at a package.",
     "incomplete_run": "The scanner reports that its run failed.",
@@ -48,12 +50,17 @@ class BrokenEntry(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What an upload says besides the file. ``project_path`` is the full path of the project."""
+    """What an upload says besides the file.
+
+    ``project_path`` is the full path of the project; ``is_file`` tells whether its repository has a file, and is
+    ``None`` without a known repository.
+    """
 
     report_type: str | None = None
     category: str | None = None
     source_root: str | None = None
     project_path: str = ""
+    is_file: Callable[[str], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +173,19 @@ def text(value: Any) -> str:
     if isinstance(value, str):
         return value.replace("\0", "") if "\0" in value else value
     return str(value) if type(value) in (int, float) else ""
+
+
+def whole(value: Any) -> int | None:
+    """Return a whole number, also one that is written with a fraction of zero; ``None`` for anything else."""
+    if type(value) is float and value.is_integer():
+        return int(value)
+    return value if type(value) is int else None
+
+
+def line_number(value: Any) -> int | None:
+    """Return the number of a line or a column; ``None`` for anything that cannot be one."""
+    number = whole(value)
+    return number if number is not None and 0 < number < MAX_LINE else None
 
 
 def slug(name: str) -> str:

@@ -6,7 +6,7 @@ An entry is a vulnerability, a misconfiguration, a secret or a licence.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,9 +39,13 @@ from project_service.areas.vulnerabilities.report_types import (
 FORM = "trivy"
 IMAGE = "container_image"
 OS_PACKAGES = "os-pkgs"
+RESOURCE_PARTS = ("Namespace", "Kind", "Name")
+MAX_RESOURCE_LENGTH = 255
 BRACKET = re.compile(r"\A(.*?) \(([^()]*)\)\Z", re.DOTALL)
 JAVA = ("jar", "pom", "gradle", "sbt")  # names of packages are group:name there, and group/name here
 KINDS = ("Vulnerabilities", "Misconfigurations", "Secrets", "Licenses")
+# lists of the resources of a cluster: of full reports, those of older releases, and summaries
+RESOURCES = ("Resources", "Vulnerabilities", "Misconfigurations", "Findings")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,7 @@ class _Target:
     image: str
     is_within_image: bool
     kind: str  # of its packages
+    resource: Data  # of a cluster: namespace, kind and name; empty elsewhere
 
 
 def read(top: Any, reading: Reading) -> Iterator[ReportEntry | SkippedEntries]:
@@ -67,7 +72,7 @@ def read(top: Any, reading: Reading) -> Iterator[ReportEntry | SkippedEntries]:
     section.ended = text(document.get("CreatedAt")) or None
     image = text(document.get("ArtifactName")) if is_image else ""
     reader = _TrivyReader(reading, section)
-    entries = _entries(top, image, is_cluster=is_cluster)
+    entries = _entries(_results(top, is_cluster=is_cluster), image, is_cluster=is_cluster)
     for kind, target, entry, pointer in shapes.within_limit(entries, "entries", FORM):
         try:
             yield reader.read(kind, target, obj(entry), pointer)
@@ -75,28 +80,38 @@ def read(top: Any, reading: Reading) -> Iterator[ReportEntry | SkippedEntries]:
             yield reading.broken(section, pointer)
 
 
-def _entries(top: Any, image: str, *, is_cluster: bool) -> Iterator[tuple[str, _Target, Any, str]]:
-    for result, above in _results(top, is_cluster=is_cluster):
-        target = _target(result, image, is_cluster=is_cluster)
+def _entries(
+    results: Iterable[tuple[Data, Data, str]], image: str, *, is_cluster: bool
+) -> Iterator[tuple[str, _Target, Any, str]]:
+    for result, resource, above in results:
+        target = _target(result, image, resource, is_cluster=is_cluster)
         for kind in KINDS:
             for number, entry in enumerate(_list(result.get(kind))):
                 yield kind, target, entry, f"{above}/{kind}/{number}"
 
 
-def _results(top: Any, *, is_cluster: bool) -> Iterator[tuple[Data, str]]:
+def _results(top: Any, *, is_cluster: bool) -> Iterator[tuple[Data, Data, str]]:
+    """Return each result with the resource of a cluster that it is about, and its pointer."""
     if not isinstance(top, dict):
         for number, result in enumerate(_list(top)):
-            yield obj(result), f"/{number}"
+            yield obj(result), {}, f"/{number}"
         return
     for number, result in enumerate(_list(top.get("Results"))):
-        yield obj(result), f"/Results/{number}"
-    if is_cluster:
-        for place, resource in enumerate(_list(top.get("Resources"))):
-            for number, result in enumerate(_list(obj(resource).get("Results"))):
-                yield obj(result), f"/Resources/{place}/Results/{number}"
+        yield obj(result), {}, f"/Results/{number}"
+    for name in RESOURCES if is_cluster else ():
+        for place, one in enumerate(_list(top.get(name))):
+            resource = _resource(obj(one))
+            for number, result in enumerate(_list(obj(one).get("Results"))):
+                yield obj(result), resource, f"/{name}/{place}/Results/{number}"
 
 
-def _target(result: Data, image: str, *, is_cluster: bool) -> _Target:
+def _resource(data: Data) -> Data:
+    """Return the namespace, kind and name of a resource; parts that are too long are cut."""
+    parts = {name.lower(): shapes.cut(text(data.get(name)), MAX_RESOURCE_LENGTH) for name in RESOURCE_PARTS}
+    return {name: value for name, value in parts.items() if value}
+
+
+def _target(result: Data, image: str, resource: Data, *, is_cluster: bool) -> _Target:
     name, system = text(result.get("Target")), ""
     if found := BRACKET.match(name):
         name, system = found[1], found[2]
@@ -104,7 +119,7 @@ def _target(result: Data, image: str, *, is_cluster: bool) -> _Target:
     is_system = class_ == OS_PACKAGES or (not class_ and bool(system))
     is_within_image = bool(image) or is_cluster
     image = image or (name if is_system or is_cluster else "")
-    return _Target(name, system, is_system, image, is_within_image, text(result.get("Type")))
+    return _Target(name, system, is_system, image, is_within_image, text(result.get("Type")), resource)
 
 
 class _TrivyReader:
@@ -144,7 +159,14 @@ class _TrivyReader:
         return package_entry(
             self._section,
             report_type,
-            Package(package, text(entry.get("InstalledVersion")), file, target.image, target.system),
+            Package(
+                package,
+                text(entry.get("InstalledVersion")),
+                file,
+                target.image,
+                target.system,
+                resource=target.resource or None,
+            ),
             [identifying.advisory(name, FORM, url), *identifying.weaknesses(texts(entry.get("CweIDs")))],
             severity_word(entry.get("Severity")) or FindingSeverity.UNKNOWN,
             texts=[text(entry.get("Title")), text(entry.get("Description"))],
@@ -180,9 +202,11 @@ class _TrivyReader:
         location: Data = {}
         if file := self._file(target.name, target, pointer):
             location["file"] = file
-        start, end = lines.get("StartLine"), lines.get("EndLine")
-        if type(start) is int and 0 < start < 2**31:
-            location |= {"start_line": start, "end_line": end if type(end) is int and start <= end < 2**31 else start}
+        start, end = (shapes.line_number(lines.get(name)) for name in ("StartLine", "EndLine"))
+        if start is not None:
+            location |= {"start_line": start, "end_line": max(start, end or start)}
+        if target.resource:
+            location["kubernetes_resource"] = target.resource
         primary = identifying.identifier("trivy_rule_id", rule, url=web(entry.get("PrimaryURL")))
         title = shapes.title(message)
         data = shapes.finding_data(

@@ -7,14 +7,17 @@ its digests. A digest combines the location with an identifier, except those tha
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from project_service.areas.vulnerabilities.locations import package_place_of, place_of, text
-from project_service.areas.vulnerabilities.report_types import DEPENDENCY_SCANNING, SAST
+from project_service.areas.vulnerabilities.locations import package_place_of, place_of, resource_of, text
+from project_service.areas.vulnerabilities.report_types import API_FUZZING, DAST, DEPENDENCY_SCANNING, SAST
 
 WEAKNESS_CLASSES = ("cwe", "wasc")
 MORE_CLASSES = (*WEAKNESS_CLASSES, "owasp")  # in other formats than GitLab's
+ON_SITES = (DAST, API_FUZZING)
+NUMBER_OF_KEY = re.compile(r"#[0-9]+\Z")
 UNKNOWN_SCANNER_ORDER = 99
 SCANNER_ORDER: dict[str, dict[str, int]] = {
     DEPENDENCY_SCANNING: {
@@ -60,13 +63,23 @@ def match_keys(
     location: dict[str, Any],
     identifiers: list[tuple[str, str]],
     *,
-    is_foreign: bool = False,
+    foreign_text: str | None = None,
 ) -> MatchKeys:
     """Return the match keys of a finding; each identifier is a type and a value.
 
-    In other formats than GitLab's (``is_foreign``) the place of a package has its version.
+    ``foreign_text`` is the text of a finding in another format than GitLab's: there the place of a package has its
+    version, and a place without lines has what else distinguishes findings.
     """
+    is_foreign = foreign_text is not None
     place = (package_place_of(report_type, location) if is_foreign else "") or place_of(report_type, location)
+    if foreign_text is not None and _is_vague(report_type, location):
+        details = (
+            resource_of(location),
+            text(location.get("method")),
+            NUMBER_OF_KEY.sub("", compare_key),
+            foreign_text,
+        )
+        place = "\0".join((place, *details))
     classes = MORE_CLASSES if is_foreign else WEAKNESS_CLASSES
     location_digest = _digest(place)
     digests = [_digest(f"{kind}:{value}") for kind, value in identifiers]
@@ -79,8 +92,34 @@ def match_keys(
     )
 
 
-def first_occurrences(digests: Iterable[Sequence[bytes]]) -> Iterator[bool]:
-    """Return for the digests of each finding whether it is the first with any of them."""
+def text_of(data: dict[str, Any]) -> str:
+    """Return the text of a finding in another format than GitLab's."""
+    return f"{data['name']}\0{data['description'] or ''}"
+
+
+def _is_vague(report_type: str, location: dict[str, Any]) -> bool:
+    """Whether a location is a whole file, or nothing: it can have several findings of one rule."""
+    is_exact = ("start_line", "dependency", *(("path",) if report_type in ON_SITES else ()))
+    return not any(name in location for name in is_exact)
+
+
+def first_occurrences(digests: Iterable[Sequence[bytes]], suppressed: Sequence[bool] | None = None) -> Iterator[bool]:
+    """Return for the digests of each finding whether it is the first with any of them.
+
+    Those that a report dismissed (``suppressed``) are after all others: an open finding is not hidden by them.
+    """
+    if suppressed is not None and any(suppressed):
+        return _first_open_occurrences(list(digests), suppressed)
+    return _first_occurrences(digests)
+
+
+def _first_open_occurrences(digests: list[Sequence[bytes]], suppressed: Sequence[bool]) -> Iterator[bool]:
+    order = sorted(range(len(digests)), key=suppressed.__getitem__)
+    first = dict(zip(order, _first_occurrences(digests[place] for place in order), strict=True))
+    return (first[place] for place in range(len(digests)))
+
+
+def _first_occurrences(digests: Iterable[Sequence[bytes]]) -> Iterator[bool]:
     known: set[bytes] = set()
     for of_finding in digests:
         is_first = known.isdisjoint(of_finding)

@@ -44,7 +44,9 @@ class _Gathered:
         """Add what compares and orders a finding."""
         location = entry.data["location"]
         identifiers = [(one["external_type"], one["external_id"]) for one in entry.data["identifiers"]]
-        keys = deduplication.match_keys(entry.report_type, entry.key, location, identifiers, is_foreign=True)
+        keys = deduplication.match_keys(
+            entry.report_type, entry.key, location, identifiers, foreign_text=deduplication.text_of(entry.data)
+        )
         self.part.found += 1
         self.keys.append(entry.key)
         self.digests.append(keys.digests)
@@ -56,7 +58,7 @@ class _Gathered:
 
     def compare(self) -> None:
         """Find duplicates, number the findings that have the same key, and rank them."""
-        self.kept = list(deduplication.first_occurrences(self.digests))
+        self.kept = list(deduplication.first_occurrences(self.digests, self.suppressed))
         self._number_same_keys()
         self.ranks = deduplication.ranks(self.keys)
         self.digests.clear()

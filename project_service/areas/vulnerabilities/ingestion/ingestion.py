@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,10 +31,11 @@ from project_service.areas.vulnerabilities.formats.documents.report_json import 
 from project_service.areas.vulnerabilities.formats.documents.splitting import Document, refuse_xml
 from project_service.areas.vulnerabilities.formats.documents.unpacking import unpacked
 from project_service.areas.vulnerabilities.formats.gitlab import reports
-from project_service.areas.vulnerabilities.formats.shapes import Options, Reading
+from project_service.areas.vulnerabilities.formats.shapes import BROKEN, Options, Reading
 from project_service.areas.vulnerabilities.ingestion import deduplication, gitlab_reports
-from project_service.areas.vulnerabilities.ingestion.gathering import gathered
+from project_service.areas.vulnerabilities.ingestion.gathering import Gathering, gathered
 from project_service.areas.vulnerabilities.ingestion.pipelines import Series, next_repetition, pipeline_for
+from project_service.areas.vulnerabilities.ingestion.repository_files import RepositoryFiles
 from project_service.areas.vulnerabilities.ingestion.uploads import GITLAB_FORMATS, Ingested, Part, ReadReport, ingested
 from project_service.areas.vulnerabilities.models import (
     Component,
@@ -98,7 +100,8 @@ def ingest(
     """
     _check(ref, sha, category, source_root)
     sha = sha.lower() if sha else None
-    options = Options(report_type, category, source_root, project.full_path)
+    files = RepositoryFiles(project, sha, ref)
+    options = Options(report_type, category, source_root, project.full_path, files.may_have)
     spool_dir = current_app.config["SETTINGS"].data_dir
     try:
         with unpacked(file, spool_dir) as plain, _opened(plain, options, spool_dir) as upload, writing():
@@ -140,6 +143,7 @@ def _opened(file: IO[bytes], options: Options, spool_dir: Path) -> Iterator[Read
         return
     reading = Reading(options)
     with gathered(found.reader(top, reading), reading, spool_dir) as gathering:
+        _refuse_unreadable(found, gathering, reading)
         yield ReadReport(
             found.name,
             found.version(top),
@@ -149,6 +153,21 @@ def _opened(file: IO[bytes], options: Options, spool_dir: Path) -> Iterator[Read
             list(reading.warnings.values()),
             reading.components,
         )
+
+
+def _refuse_unreadable(found: Format, gathering: Gathering, reading: Reading) -> None:
+    """Refuse a report of which no entry could be read: an answer without findings would look like a good result.
+
+    Raises:
+        BrokenReport: it is such a report.
+
+    """
+    left = sum((group.left for group in gathering.groups), Counter[str]())
+    if left[BROKEN] and left[BROKEN] == left.total() + sum(
+        part.found for group in gathering.groups for part in group.parts
+    ):
+        reason = f"none of its {left[BROKEN]} entries could be read"
+        raise BrokenReport(f"{found.title} report parsing failed", reason, reading.warnings["broken_entry"]["pointer"])
 
 
 def _recognised(file: IO[bytes], report_type: str | None) -> tuple[Format, Any]:
@@ -229,22 +248,32 @@ def _has_several(pipeline: Pipeline, report_type: str) -> bool:
 def _deduplicate(pipeline: Pipeline, report_type: str) -> None:
     """Deduplicate the findings of all reports of a type, after another one was added."""
     rows = db.session.execute(
-        select(Finding.id, Finding.compare_key, Finding.kept, Finding.place, Finding.data, SecurityReport.format)
+        select(
+            Finding.id,
+            Finding.compare_key,
+            Finding.kept,
+            Finding.place,
+            Finding.suppressed,
+            Finding.data,
+            SecurityReport.format,
+        )
         .join(SecurityReport, SecurityReport.id == Finding.report_id)
         .where(Finding.pipeline_id == pipeline.id, Finding.sort.between(*numbers_of(report_type)))
         .order_by(SecurityReport.turn, SecurityReport.id, Finding.position)
         .execution_options(yield_per=BATCH_SIZE)
     )
-    before, match_keys = [], []
+    before, match_keys, suppressed = [], [], []
     for row in rows:
         before.append((row.id, row.kept, row.place))
+        suppressed.append(row.suppressed)
         pairs = [(one["external_type"] or "", one["external_id"] or "") for one in row.data["identifiers"]]
-        is_foreign = row.format not in GITLAB_FORMATS
+        foreign_text = None if row.format in GITLAB_FORMATS else deduplication.text_of(row.data)
+        location = row.data["location"]
         match_keys.append(
-            deduplication.match_keys(report_type, row.compare_key, row.data["location"], pairs, is_foreign=is_foreign)
+            deduplication.match_keys(report_type, row.compare_key, location, pairs, foreign_text=foreign_text)
         )
     ranks = deduplication.ranks([keys.compare_key for keys in match_keys])
-    kept = deduplication.first_occurrences(keys.digests for keys in match_keys)
+    kept = deduplication.first_occurrences([keys.digests for keys in match_keys], suppressed)
     changes = (
         {"id": finding_id, "kept": is_kept, "place": rank}
         for (finding_id, *former), is_kept, rank in zip(before, kept, ranks, strict=True)

@@ -136,6 +136,11 @@ def summary(result: Ingested) -> str:
     names = sorted({one["scanner"]["name"] or one["scanner"]["external_id"] or "" for one in result.reports} - {""})
     of = f" of {', '.join(names)}" if names else ""
     version = f" {result.format_version}" if result.format_version else ""
+    if not result.found:
+        remarks = "".join(f" {one['message']}" for one in result.warnings)
+        listed = f" {result.components} components for the list of dependencies." if result.components else ""
+        title = TITLES.get(result.format, result.format)
+        return f"Recognised as {title}{version}{of}. The report has no findings.{listed}{remarks}"
     counts = [f"{result.found} {'entry' if result.found == 1 else 'entries'} read, {result.merged} listed"]
     if result.dropped:
         counts.append(f"{result.dropped} the same as others")

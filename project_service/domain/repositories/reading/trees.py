@@ -74,3 +74,17 @@ def folder(repository: CodeRepository, commit: Commit, path: str, *, recursive: 
     if output.count(b"\0") > MAX_ENTRIES:
         raise ReadingTooLarge("entries")
     return Folder(output.split(b"\0")[:-1], found.path + b"/" if found.path else b"")
+
+
+def file_names(repository: CodeRepository, commit: Commit) -> frozenset[bytes]:
+    """The paths of all files of a commit.
+
+    Raises:
+        ReadingTooLarge: there are more than ``MAX_ENTRIES``.
+
+    """
+    arguments = ("ls-tree", "-r", "-z", "--full-tree", "--name-only", commit.id)
+    output = processes.read(repository.folder, *arguments, max_bytes=MAX_FOLDER_BYTES)
+    if output.count(b"\0") > MAX_ENTRIES:
+        raise ReadingTooLarge("entries")
+    return frozenset(output.split(b"\0")[:-1])

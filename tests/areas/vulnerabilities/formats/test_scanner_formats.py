@@ -316,8 +316,8 @@ def test_paths_are_made_relative(uri, root, path):
     assert bool(reading.warnings) == path.startswith("/")
 
 
-@pytest.mark.parametrize("uri", ["../a.py", "a/../../b.py", "..", "a" * 1025, "%41" * 1100])
-def test_paths_above_the_root_or_too_long_are_invalid(uri):
+@pytest.mark.parametrize("uri", ["a" * 1025, "%41" * 1100])
+def test_paths_that_are_too_long_are_invalid(uri):
     with pytest.raises(BrokenPath):
         Paths(Reading(Options())).relative(uri)
     (skipped,), reading = read(sarif(result(locations=locations_at(uri))))

@@ -29,6 +29,7 @@ LONG_LISTS = frozenset(
         (b"runs", EACH, b"tool", b"driver", b"rules"),
         (b"runs", EACH, b"tool", b"extensions", EACH, b"rules"),
         *((name,) for name in (b"vulnerabilities", b"components", b"dependencies", b"matches", b"ignoredMatches")),
+        *((name,) for name in (b"Resources", b"Vulnerabilities", b"Misconfigurations", b"Findings")),
         *((name,) for name in (b"ignored_vulnerabilities", b"results", b"site", b"remediations")),
         *((b"Results", EACH, name) for name in (b"Vulnerabilities", b"Misconfigurations", b"Secrets", b"Licenses")),
     }

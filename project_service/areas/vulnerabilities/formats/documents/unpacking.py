@@ -1,9 +1,13 @@
-"""Files as they are uploaded: gzip is unpacked and UTF-16 is converted, by the first bytes of the file."""
+"""Files as they are uploaded: by their first bytes gzip and ZIP archives are unpacked, and UTF-16 is converted."""
 
 from __future__ import annotations
 
 import codecs
+import io
+import struct
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +19,16 @@ from project_service.kit.gzip_reading import BadGzip, GzipReader
 MAX_REPORT_BYTES = 512 << 20
 BLOCK_BYTES = 1 << 20
 GZIP = b"\x1f\x8b"
+ZIP = b"PK"  # no JSON begins like that
+MAX_MEMBERS = 1_000  # of an archive
+MAX_NAME_LENGTH = 255
+IS_ENCRYPTED = 0x1
+MAX_DIRECTORY_BYTES = 1 << 20
+END = struct.Struct("<4s4H2LH")  # of the archive
+END_BYTES = END.size + (1 << 16)  # with the comment
+NOT_ZIP = "the file is not a valid ZIP archive"
+MAX_NAMED_MEMBERS = 10  # in a message
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 UTF16 = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE
 UNREADABLE = "JSON parsing failed"
 TOO_LARGE = f"the file is larger than {MAX_REPORT_BYTES >> 20} MB when unpacked"
@@ -28,6 +42,10 @@ def unpacked(file: IO[bytes], spool_dir: Path | None = None) -> Iterator[IO[byte
         BrokenReport: it cannot be unpacked or converted, or is larger than ``MAX_REPORT_BYTES`` then.
 
     """
+    if _beginning(file) == ZIP:
+        with _in_archive(file, spool_dir) as plain, _in_utf8(plain, spool_dir) as converted:
+            yield converted
+        return
     if _beginning(file) != GZIP:
         with _in_utf8(file, spool_dir) as converted:
             yield converted
@@ -39,6 +57,52 @@ def unpacked(file: IO[bytes], spool_dir: Path | None = None) -> Iterator[IO[byte
             raise BrokenReport(UNREADABLE, "the file is not valid gzip") from error
         with _in_utf8(plain, spool_dir) as converted:
             yield converted
+
+
+@contextmanager
+def _in_archive(file: IO[bytes], spool_dir: Path | None) -> Iterator[IO[bytes]]:
+    """Return the only file of a ZIP archive, as CI systems pack what a job leaves."""
+    _refuse_long_directory(file)
+    try:
+        archive = zipfile.ZipFile(file)
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError) as error:
+        raise BrokenReport(UNREADABLE, NOT_ZIP) from error
+    with archive, tempfile.TemporaryFile(dir=spool_dir) as plain:
+        member = _only_member(archive)
+        try:
+            with archive.open(member) as source:
+                _copy(source, plain)
+        except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError) as error:
+            raise BrokenReport(UNREADABLE, NOT_ZIP) from error
+        yield plain
+
+
+def _refuse_long_directory(file: IO[bytes]) -> None:
+    """Refuse an archive whose directory is long, before it is read into memory."""
+    size = file.seek(0, io.SEEK_END)
+    file.seek(max(0, size - END_BYTES))
+    end = file.read()
+    found = end.rfind(b"PK\5\6")
+    record = end[found : found + END.size]
+    if found < 0 or len(record) < END.size:
+        raise BrokenReport(UNREADABLE, NOT_ZIP)
+    count, directory_bytes = END.unpack(record)[4:6]
+    is_zip64 = b"PK\6\7" in end[:found]
+    if is_zip64 or count > MAX_MEMBERS or directory_bytes > MAX_DIRECTORY_BYTES:
+        raise BrokenReport(UNREADABLE, "the ZIP archive has too many files: it must have exactly one, the report")
+    file.seek(0)
+
+
+def _only_member(archive: zipfile.ZipFile) -> zipfile.ZipInfo:
+    members = [one for one in archive.infolist() if not one.is_dir() and not one.filename.startswith("__MACOSX/")]
+    if len(members) != 1:
+        names = ", ".join(one.filename[:MAX_NAME_LENGTH] for one in members[:MAX_NAMED_MEMBERS])
+        more = f" and {len(members) - MAX_NAMED_MEMBERS} more" if len(members) > MAX_NAMED_MEMBERS else ""
+        content = f"{len(members)} files ({names}{more})" if members else "no file"
+        raise BrokenReport(UNREADABLE, f"the ZIP archive has {content}: it must have exactly one, the report")
+    if members[0].flag_bits & IS_ENCRYPTED or members[0].compress_type not in METHODS:
+        raise BrokenReport(UNREADABLE, "the file in the ZIP archive is encrypted or compressed in an unknown way")
+    return members[0]
 
 
 @contextmanager
@@ -66,7 +130,7 @@ def _beginning(file: IO[bytes]) -> bytes:
     return first
 
 
-def _copy(source: GzipReader, target: IO[bytes]) -> None:
+def _copy(source: IO[bytes] | GzipReader, target: IO[bytes]) -> None:
     size = 0
     while block := source.read(BLOCK_BYTES):
         size += len(block)

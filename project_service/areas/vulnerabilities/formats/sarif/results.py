@@ -71,7 +71,7 @@ class Result:
             fingerprints=self.result.get("fingerprints"),
             partial=self.result.get("partialFingerprints"),
         )
-        title = shapes.title(self.message)
+        title = self.title
         if "dependency" in place and self.package:
             title = identifying.package_title(self.identifiers, self.package[0], self.package[1])
         code = ""
@@ -89,6 +89,15 @@ class Result:
             details=self.details,
         )
         return ReportEntry(self.run.section, self.report_type, *self.levels, key, data, self.suppression)
+
+    @cached_property
+    def title(self) -> str:
+        """Return the name, the same at every location; an advisory that the rule or the message names comes first."""
+        title = shapes.title(sarif_texts.summary_of(self.message, self.rule.summary))
+        named = identifying.advisory_in(self.rule_id) or identifying.advisory_in(title)
+        if not named or title.upper().startswith((named.upper(), f"[{named.upper()}]")):
+            return title
+        return shapes.cut(f"{named}: {title}", shapes.MAX_NAME_LENGTH)
 
     def _place(self, location: Data, physical: Data) -> Data:
         place = self.run.place(physical, self.pointer)
@@ -110,8 +119,8 @@ class Result:
     def _method(self, location: Data) -> str:
         logical = location.get("logicalLocations")
         first = obj(logical[0]) if isinstance(logical, list) and logical else {}
-        index, known = first.get("index"), self.run.run.get("logicalLocations")
-        if type(index) is int and isinstance(known, list) and 0 <= index < len(known):
+        index, known = shapes.whole(first.get("index")), self.run.run.get("logicalLocations")
+        if index is not None and isinstance(known, list) and 0 <= index < len(known):
             first = {**obj(known[index]), **first}
         return shapes.cut(text(first.get("fullyQualifiedName")) or text(first.get("name")), shapes.MAX_PATH_LENGTH)
 

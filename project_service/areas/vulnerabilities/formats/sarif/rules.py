@@ -28,6 +28,7 @@ from project_service.areas.vulnerabilities.formats.shapes import (
     text,
     texts,
     web,
+    whole,
 )
 from project_service.areas.vulnerabilities.levels import Confidence, FindingSeverity
 
@@ -92,7 +93,7 @@ class Rules:
         """Return the id of the rule that a result names, and the rule."""
         reference = obj(result.get("rule"))
         name = (text(result.get("ruleId")) or text(reference.get("id"))).strip()[:MAX_ID_LENGTH]
-        index = reference.get("index", result.get("ruleIndex"))
+        index = whole(reference.get("index", result.get("ruleIndex")))
         rule = self._at(self._component(reference.get("toolComponent")), index)
         if rule is not None and (not name or name == rule.id or name.startswith(f"{rule.id}/")):
             return name or rule.id, rule
@@ -106,9 +107,9 @@ class Rules:
         """Whether a reference of a taxonomy is one to CWE."""
         component = obj(reference.get("toolComponent"))
         name = text(component.get("name"))
-        index = component.get("index")
+        index = whole(component.get("index"))
         taxonomies = self._run.get("taxonomies")
-        if not name and type(index) is int and isinstance(taxonomies, list) and 0 <= index < len(taxonomies):
+        if not name and index is not None and isinstance(taxonomies, list) and 0 <= index < len(taxonomies):
             name = text(obj(taxonomies[index]).get("name"))
         return name.upper() == CWE
 
@@ -116,13 +117,13 @@ class Rules:
         """Return the index among the components: 0 for the driver, -1 for one that does not exist."""
         if not isinstance(reference, dict):
             return 0
-        index, name = reference.get("index"), text(reference.get("name"))
-        if type(index) is int:
+        index, name = whole(reference.get("index")), text(reference.get("name"))
+        if index is not None:
             return index + 1 if 0 <= index < len(self._extensions) else -1
         return next((place for place, (known, _) in enumerate(self._components) if known == name), -1) if name else 0
 
-    def _at(self, component: int, index: Any) -> Rule | None:
-        if component < 0 or type(index) is not int:
+    def _at(self, component: int, index: int | None) -> Rule | None:
+        if component < 0 or index is None:
             return None
         rules = self._components[component][1]
         return rules[index] if 0 <= index < len(rules) else None
@@ -179,7 +180,7 @@ class Rules:
         for override in chain.from_iterable(objs(one) for one in lists if isinstance(one, list)):
             level = text(obj(override.get("configuration")).get("level"))
             descriptor = obj(override.get("descriptor"))
-            rule = self._at(self._component(descriptor.get("toolComponent")), descriptor.get("index"))
+            rule = self._at(self._component(descriptor.get("toolComponent")), whole(descriptor.get("index")))
             name = text(descriptor.get("id")) or (rule.id if rule else "")
             if name and level in LEVELS:
                 found.setdefault(name, level)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeGuard
+from typing import Any
 
 from project_service.areas.vulnerabilities.formats import shapes
 from project_service.areas.vulnerabilities.formats.documents.report_json import BrokenReport
@@ -66,21 +66,20 @@ class Run:
         """Return the file and the lines of a physical location; both may be missing."""
         artifact = obj(physical.get("artifactLocation"))
         uri, base = text(artifact.get("uri")), text(artifact.get("uriBaseId"))
-        index = artifact.get("index")
-        if not uri and type(index) is int and 0 <= index < len(self.artifacts):
+        index = shapes.whole(artifact.get("index"))
+        if not uri and index is not None and 0 <= index < len(self.artifacts):
             uri, base = self.artifacts[index]
         place: Data = {}
         if file := self.paths.relative(uri, base, pointer) if uri else "":
             place["file"] = file
         region = obj(physical.get("region"))
-        start, end = region.get("startLine"), region.get("endLine")
-        if _is_number(start):
+        start, end = (shapes.line_number(region.get(name)) for name in ("startLine", "endLine"))
+        if start is not None:
             place["start_line"] = start
-            place["end_line"] = end if _is_number(end) and end >= start else start
-            if _is_number(column := region.get("startColumn")):
-                place["start_column"] = column
-            if _is_number(column := region.get("endColumn")):
-                place["end_column"] = column
+            place["end_line"] = max(start, end or start)
+            for name, member in (("start_column", "startColumn"), ("end_column", "endColumn")):
+                if column := shapes.line_number(region.get(member)):
+                    place[name] = column
         return place
 
     def steps(self, locations: Any, pointer: str) -> list[Data]:
@@ -127,7 +126,3 @@ class Run:
                 self.reading.warn("incomplete_run", f"{self.pointer}/invocations")
             self.section.started = self.section.started or text(invocation.get("startTimeUtc")) or None
             self.section.ended = text(invocation.get("endTimeUtc")) or self.section.ended
-
-
-def _is_number(value: Any) -> TypeGuard[int]:
-    return type(value) is int and 0 < value < 2**31

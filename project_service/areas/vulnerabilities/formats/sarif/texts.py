@@ -8,6 +8,8 @@ from typing import Any
 from project_service.areas.vulnerabilities.formats.shapes import (
     MAX_CODE_LENGTH,
     MAX_DESCRIPTION_LENGTH,
+    MAX_NAME_LENGTH,
+    SECTION_PARAGRAPHS,
     Data,
     obj,
     text,
@@ -19,6 +21,9 @@ LINK = re.compile(r"(?<!\\)\[((?:[^\[\]\\]|\\.)*)\]\(([0-9]{1,9})\)")
 PACKAGE = re.compile(r"^[ \t]*Package:[ \t]*(\S.*)", re.MULTILINE)
 VERSION = re.compile(r"^[ \t]*(?:Installed )?Version:[ \t]*(\S.*)", re.MULTILINE)
 FIXED = re.compile(r"^[ \t]*(?:Fixed|Fix) Version:[ \t]*(\S.*)", re.MULTILINE)
+MESSAGE = re.compile(r"^[ \t]*Message:[ \t]*(\S.*)", re.MULTILINE)
+KEY_AND_VALUE = re.compile(r"[A-Z][A-Za-z ]{0,40}:(?:[ \t]|$)")
+SENTENCE_END = re.compile(r"(?<=[.!?])\s")
 TYPE = re.compile(r"^[ \t]*Type:[ \t]*(\S.*)", re.MULTILINE)
 
 
@@ -45,6 +50,20 @@ def without_links(message: str, places: dict[str, str]) -> tuple[str, str]:
         return message, message
     placed = LINK.sub(lambda found: f"{found[1]} ({places[found[2]]})" if found[2] in places else found[1], message)
     return _unescaped(LINK.sub(r"\1", message)), _unescaped(placed)
+
+
+def summary_of(message: str, short: str) -> str:
+    """Return the text from which a finding gets its name.
+
+    That is the message; of one that consists of lines with keys and values the short description of the rule, else the
+    line of the message itself; of one whose paragraph is too long for a name its first sentence.
+    """
+    first = SECTION_PARAGRAPHS.split(message[:MAX_DESCRIPTION_LENGTH].strip().replace("\r\n", "\n"), 1)[0]
+    lines = first.split("\n")
+    if len(lines) > 1 and 2 * sum(KEY_AND_VALUE.match(line.strip()) is not None for line in lines) >= len(lines):
+        return short.strip() or value_of(MESSAGE, first) or message
+    sentence = SENTENCE_END.split(first, 1)[0]
+    return sentence if len(first) > MAX_NAME_LENGTH >= len(sentence) else message
 
 
 def value_of(line: re.Pattern[str], *texts: str) -> str:

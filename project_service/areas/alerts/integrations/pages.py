@@ -31,7 +31,7 @@ from project_service.areas.alerts.integrations.word_tables import (
     severity_rows,
 )
 from project_service.areas.alerts.models import HTTP, OPSGENIE, PROMETHEUS, AlertIntegration, Severity
-from project_service.areas.alerts.receivers import grouping, payload_mapping
+from project_service.areas.alerts.receivers import payload_mapping
 from project_service.areas.alerts.receivers.presets import PRESETS
 from project_service.domain.projects import Project
 from project_service.domain.repositories import contents
@@ -192,9 +192,11 @@ def show_credentials(project: Project, integration_id: int) -> Any:
         examples=examples.examples_of(integration, address) if address else {},
         preset=PRESETS.get(integration.preset or ""),
         instructions=examples.instructions_of(integration, address) if address else [],
-        grouping=grouping.OF_BATCHES
-        if integration.type == PROMETHEUS
-        else grouping.description_of(integration.mapping),
+        grouping=samples.grouping_text(
+            PRESETS.get(integration.preset or ""),
+            integration.mapping,
+            is_batch_alert=integration.type == PROMETHEUS,
+        ),
         old_addresses=[
             (
                 integrations.address_of(integration, path),

@@ -72,7 +72,7 @@ def read_sample(project: Project, form: IntegrationForm, integration: AlertInteg
         alerts,
         unreadable_times=reports[0].unreadable_times if reports else {},
         notes=parsed.notes if parsed is not None else [],
-        grouping=_grouping(preset, mapped, given=given, is_batch_alert=is_known),
+        grouping=grouping_text(preset, mapped, given=given, is_batch_alert=is_known),
         has_fingerprint=given or "fingerprint" in mapped or is_known or bool(first and preset and first.fingerprint),
         is_new_environment=environment is not None and not queries.has_environment(project, environment),
         problem=integrations.NO_BATCH if reports is None else None,
@@ -90,8 +90,11 @@ def _rules(form: IntegrationForm, integration: AlertIntegration | None, mapped: 
     return rules_of(mapped, form.preset_id, severities, resolved, form.time_zone.data)
 
 
-def _grouping(preset: Preset | None, mapped: Mapping, *, given: bool, is_batch_alert: bool) -> str:
-    if is_batch_alert:
+def grouping_text(
+    preset: Preset | None, mapped: Mapping, *, given: bool | None = None, is_batch_alert: bool = False
+) -> str:
+    """Say in one sentence how the alerts of an integration are grouped."""
+    if is_batch_alert or (preset is not None and preset.is_batch):
         return grouping.OF_BATCHES
     if preset is None or "fingerprint" in mapped or not (text := described(preset, "fingerprint")):
         return grouping.description_of(mapped, is_given=given)

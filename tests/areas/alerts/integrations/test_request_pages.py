@@ -1,0 +1,102 @@
+"""Pages of the log of requests: list, one request, send again, map fields, confirm a subscription."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from project_service.areas.alerts.models import Alert, AlertIntegration, AlertRequest
+from project_service.areas.alerts.receivers.presets import PRESETS
+from project_service.kit import clock
+from project_service.kit.db.session import db
+from tests.support.sample_data import MAX
+
+BODY = {"title": "Disk is full", "level": "P2"}
+
+
+@pytest.fixture
+def maintainer(visit, project):
+    return visit(MAX)
+
+
+def log(project, body, outcome="refused", **fields):
+    integration = AlertIntegration(
+        project_id=project.id, name="Monitor", active=True, endpoint_identifier="1f", token="t", mapping={}
+    )
+    db.session.add(integration)
+    db.session.flush()
+    row = AlertRequest(
+        integration_id=integration.id,
+        received_at=clock.now(),
+        outcome=outcome,
+        status=200,
+        reason="the key is wrong",
+        address="192.0.2.7",
+        size=2,
+        body=json.dumps(body),
+        **fields,
+    )
+    db.session.add(row)
+    db.session.commit()
+    return f"/acme/shop/-/settings/operations/integrations/{integration.id}", f"requests/{row.id}"
+
+
+def test_the_requests_of_an_integration_are_listed_by_outcome(maintainer, project):
+    one, _ = log(project, BODY, count=30)
+
+    page, accepted = maintainer.get(f"{one}/requests").text, maintainer.get(f"{one}/requests?outcome=accepted").text
+
+    assert ("the key is wrong" in page, "30 times" in page, "192.0.2.7" in page) == (True, True, True)
+    assert "No such requests are in the log." in accepted
+    assert "30 refused in the last day" in maintainer.get("/acme/shop/-/settings/operations").text
+
+
+def test_a_request_is_sent_again_by_the_present_settings(maintainer, project):
+    one, request = log(project, BODY)
+
+    response = maintainer.send(f"{one}/{request}/send")
+
+    assert response.status_code == 302
+    assert "received once more, with 1 alerts" in maintainer.get(response.location).text
+    assert [alert.title for alert in db.session.query(Alert)] == ["Disk is full"]
+
+
+def test_a_cut_body_is_not_sent_again(maintainer, project):
+    one, request = log(project, BODY, is_cut=True)
+
+    response = maintainer.send(f"{one}/{request}/send")
+
+    assert (response.status_code, db.session.query(Alert).count()) == (422, 0)
+
+
+def test_fields_are_mapped_from_a_request(maintainer, project):
+    one, request = log(project, BODY)
+
+    page = maintainer.get(f"{one}/edit?request={request.rpartition('/')[2]}").text
+
+    assert "Disk is full" in page
+    assert "level: P2" in page
+
+
+@pytest.mark.parametrize(("change", "offered"), [({}, True), ({"SubscribeURL": "https://evil.example/"}, False)])
+def test_a_subscription_has_a_button_that_confirms_it(maintainer, project, change, offered):
+    one, request = log(project, PRESETS["cloudwatch-sns"].samples["subscription"] | change, outcome="subscription")
+
+    page = maintainer.get(f"{one}/{request}").text
+
+    assert ("Confirm subscription" in page, "cannot be confirmed here" in page) == (offered, not offered)
+
+
+def test_a_severity_table_is_stored_and_shown_in_the_preview(maintainer, project):
+    one, _ = log(project, BODY)
+    sample = json.dumps({"title": "A", "severity": "P2"})
+    fields = {"type": "http", "name": "Monitor", "payload_example": sample, "parsed_example": sample}
+
+    saved = maintainer.send(
+        f"{one}/edit", severity_word="P2", severity_value="high", resolved_words="Gone, 1", **fields
+    )
+    row = db.session.query(AlertIntegration).one()
+
+    assert (saved.status_code, row.severity_mapping, row.resolved_values) == (302, {"p2": "high"}, ["gone", "1"])
+    assert "P2 → High" in maintainer.get(f"{one}/edit").text

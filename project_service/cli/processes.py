@@ -39,14 +39,16 @@ def prepare() -> None:
 
 @click.command()
 @click.option("--quick", is_flag=True, help="Leave imports and exports, which may take hours, to other workers.")
-@click.option("--all", "everything", is_flag=True, help="Run five workers and a scheduler, all that a machine needs.")
-def worker(quick: bool, everything: bool) -> None:
+@click.option("--deliveries", is_flag=True, help="Send mails and web hooks, and do nothing else: one is needed.")
+@click.option("--all", "everything", is_flag=True, help="Run six workers and a scheduler, all that a machine needs.")
+def worker(quick: bool, deliveries: bool, everything: bool) -> None:
     """Run one worker: it runs jobs until it is stopped."""
+    if quick + deliveries + everything > 1:
+        raise click.UsageError("--all, --quick and --deliveries exclude each other.")
     if everything:
-        if quick:
-            raise click.UsageError("--all and --quick exclude each other.")
         sys.exit(worker_processes.work_and_schedule(create_app()))
-    worker_processes.work(create_app(), jobs.QUICK_QUEUES if quick else jobs.QUEUES)
+    queues = jobs.QUICK_QUEUES if quick else (jobs.DELIVERIES,) if deliveries else jobs.FINITE_QUEUES
+    worker_processes.work(create_app(), queues)
 
 
 @click.command()

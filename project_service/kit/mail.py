@@ -1,11 +1,10 @@
-"""Outgoing mail: an outbox in the database, written in the caller's transaction, and a job that sends it in batches.
+"""Outgoing mail: a kind of delivery (``kit.deliveries``), written in the caller's transaction and sent in batches.
 
-Many mails share one task: while a task to send is due and not claimed, no other is written. Without a configured
-SMTP server nothing is queued.
+Without a configured SMTP server nothing is queued. Texts are encrypted at rest: mails have links with secrets.
 
-A mail that cannot be built or that the server refuses for good is set aside: its row stays for ``FAILED_RETENTION``
-with the error, ``project-service doctor`` reports it, and other mails are sent. A mail that the server defers is tried
-again later, up to ``MAX_ATTEMPTS`` times, and then set aside, too.
+A mail that cannot be built or that the server refuses for good is set aside: its row stays for two weeks with the
+error, ``project-service doctor`` reports it, and other mails are sent. A mail that the server defers is tried again
+later, up to ``MAX_ATTEMPTS`` times, and then set aside, too.
 """
 
 from __future__ import annotations
@@ -15,28 +14,25 @@ import datetime as dt
 import re
 import smtplib
 import ssl
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from email.header import Header
 from email.utils import formatdate, make_msgid, parseaddr
 
-import structlog
 from flask import current_app
-from sqlalchemy import Index, delete, func, or_, select
+from sqlalchemy import Index, delete
 from sqlalchemy.orm import Mapped, mapped_column
 
-from project_service.kit import clock, jobs
+from project_service.kit import clock, deliveries, jobs
 from project_service.kit.db.base import Model
 from project_service.kit.db.session import db
-from project_service.kit.jobs import Task
 from project_service.settings import Settings
 
+RECEIVER = "mail:1"  # one SMTP server
 BATCH_SIZE = 50
 TIMEOUT_SECONDS = 20
-MAX_TASK_ATTEMPTS = 8  # while the server is unavailable
 MAX_ATTEMPTS = 12  # of a mail that the server defers: with doubling delays, a day and a half
 FIRST_RETRY_DELAY = dt.timedelta(minutes=1)
-FAILED_RETENTION = dt.timedelta(days=14)
 MIN_PERMANENT_CODE = 500
 MAX_PLAIN_HEADER_LENGTH = 60
 SMTPUTF8 = ("SMTPUTF8", "BODY=8BITMIME")
@@ -48,11 +44,9 @@ ADDRESS = re.compile(
 ENCODED_WORD = "=?"
 LINE_END = re.compile(r"\r\n|\r|\n")
 
-log = structlog.get_logger(__name__)
 
-
-class Mail(Model):
-    """A mail in the outbox: waiting or, with ``failed_at``, given up."""
+class EarlierMail(Model):
+    """A mail that an earlier release queued: ``drain`` moves it to the deliveries, and nothing writes such rows."""
 
     __tablename__ = "mails"
     __table_args__ = (Index("ix_mails_created_at", "created_at", "id"),)
@@ -69,21 +63,11 @@ class Mail(Model):
 
 @dataclass(frozen=True, slots=True)
 class OutgoingMail:
-    """The content of a mail, without its database row."""
+    """The content of a mail."""
 
-    id: int
     recipient: str
     subject: str
     body: str
-
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """The result of an attempt to send a mail: sent without an error, else deferred or refused for good."""
-
-    mail_id: int
-    error: str | None = None
-    deferred: bool = False
 
 
 def is_on() -> bool:
@@ -93,85 +77,66 @@ def is_on() -> bool:
 
 
 def queue(recipients: Iterable[str], subject: str, body: str) -> int:
-    """Put a mail to each recipient into the outbox, in the current transaction; return how many."""
+    """Queue a mail to each recipient, in the current transaction; return how many."""
     unique_recipients = sorted(set(recipients))
     if not is_on() or not unique_recipients:
         return 0
-    db.session.add_all([Mail(recipient=recipient, subject=subject, body=body) for recipient in unique_recipients])
-    # a task that waits for deferred mails does not count, one that retries to reach the server does
-    due = select(Task.id).where(
-        Task.name == drain.name,
-        Task.leased_until.is_(None),
-        Task.failed_at.is_(None),
-        or_(Task.run_at <= clock.now(), Task.error.is_not(None)),
+    deliveries.enqueue_all(
+        (RECEIVER, {"recipient": recipient, "subject": subject, "body": body}) for recipient in unique_recipients
     )
-    # locked until these mails are committed: otherwise a worker could end the task before, and they would not be sent
-    if db.session.scalar(due.limit(1).with_for_update(read=True)) is None:
-        drain.defer()
     return len(unique_recipients)
 
 
 def set_aside() -> int:
     """Return the number of mails that were given up."""
-    return db.session.scalar(select(func.count()).select_from(Mail).where(Mail.failed_at.is_not(None))) or 0
+    return deliveries.number_failed(MailSender.kind)
 
 
-@jobs.job("kit.mail.drain", queue=jobs.MAIL, max_attempts=MAX_TASK_ATTEMPTS)
-def drain() -> None:
-    """Send the mails that are due. A mail is deleted after the server has accepted it, so it may be sent twice."""
-    settings: Settings = current_app.config["SETTINGS"]
-    while mails := _due():
-        # no transaction is open while the server is talked to
-        deliveries: list[Delivery] = []
+class MailSender(deliveries.Sender):
+    """Sends mails in batches, each through one connection. A mail may be sent twice."""
+
+    kind = "mail"
+    batch_size = BATCH_SIZE
+    keeps_failed = True
+
+    def load(self, batch: Sequence[deliveries.Delivery]) -> deliveries.Loaded:
+        """Return the mails."""
+        return deliveries.Loaded([OutgoingMail(**delivery.content) for delivery in batch])
+
+    def send(self, mails: Sequence[OutgoingMail]) -> Iterator[deliveries.DeliveryOutcome]:
+        """Send mails until the server closes the connection: the next batch opens another."""
+        settings: Settings = current_app.config["SETTINGS"]
         try:
-            with connect(settings) as server:
-                for outgoing in mails:
-                    deliveries.append(_send(server, settings, outgoing))
-                    if server.sock is None:  # the server has closed the connection: the next batch opens another
-                        break
-        finally:
-            with jobs.step():
-                for delivery in deliveries:
-                    _settle(delivery)
-    with jobs.step():
-        db.session.execute(delete(Mail).where(Mail.failed_at < clock.now() - FAILED_RETENTION))
-        _defer_retry()
+            server = connect(settings)
+        except (OSError, smtplib.SMTPException) as error:
+            raise deliveries.ReceiverUnavailable(f"{type(error).__name__}: {error}") from error
+        with server:
+            for outgoing in mails:
+                yield _send(server, settings, outgoing)
+                if server.sock is None:
+                    return
+
+    def settle(
+        self, delivery: deliveries.Delivery, outcome: deliveries.DeliveryOutcome, next_attempt_at: dt.datetime | None
+    ) -> None:
+        """Nothing is recorded beside the row itself."""
+
+    def retry_delay(self, delivery: deliveries.Delivery, outcome: deliveries.DeliveryOutcome) -> dt.timedelta | None:
+        """Return doubling pauses, for a day and a half."""
+        return FIRST_RETRY_DELAY * 2 ** (delivery.attempts - 1) if delivery.attempts < MAX_ATTEMPTS else None
 
 
-def _due() -> list[OutgoingMail]:
-    is_due = or_(Mail.retry_at.is_(None), Mail.retry_at <= clock.now())
-    due = select(Mail).where(Mail.failed_at.is_(None), is_due).order_by(Mail.created_at, Mail.id).limit(BATCH_SIZE)
-    with jobs.step():
-        return [OutgoingMail(mail.id, mail.recipient, mail.subject, mail.body) for mail in db.session.scalars(due)]
+deliveries.register(MailSender())
 
 
-def _settle(delivery: Delivery) -> None:
-    """Delete a mail that was sent, postpone one that was deferred, set aside one that was refused."""
-    mail = db.session.get(Mail, delivery.mail_id)
-    if mail is None:
-        return
-    if delivery.error is None:
-        db.session.delete(mail)
-        return
-    mail.attempts += 1
-    mail.error = delivery.error
-    if delivery.deferred and mail.attempts < MAX_ATTEMPTS:
-        mail.retry_at = clock.now() + FIRST_RETRY_DELAY * 2 ** (mail.attempts - 1)
-    else:
-        mail.failed_at = clock.now()
-        log.warning("mail set aside", mail=mail.id, error=mail.error)
-
-
-def _defer_retry() -> None:
-    """Defer a task until the first deferred mail is due, unless there is one."""
-    moment = db.session.scalar(select(func.min(Mail.retry_at)).where(Mail.failed_at.is_(None)))
-    if moment is None:
-        return
-    pending = select(Task.id).where(
-        Task.name == drain.name, Task.leased_until.is_(None), Task.failed_at.is_(None), Task.run_at <= moment
+@jobs.job("kit.mail.drain")
+def drain() -> None:
+    """Move mails that an earlier release queued to the deliveries: for tasks from before an upgrade."""
+    waiting = delete(EarlierMail).where(EarlierMail.failed_at.is_(None)).returning(EarlierMail)
+    deliveries.enqueue_all(
+        (RECEIVER, {"recipient": mail.recipient, "subject": mail.subject, "body": mail.body})
+        for mail in db.session.scalars(waiting).all()
     )
-    if db.session.scalar(pending.limit(1)) is None:
-        drain.defer_until(moment)
 
 
 def connect(settings: Settings) -> smtplib.SMTP:
@@ -231,7 +196,7 @@ def _encoded(text: str, field: str) -> str:
     return Header(text, "utf-8", header_name=field).encode(linesep="\r\n")
 
 
-def _send(server: smtplib.SMTP, settings: Settings, outgoing: OutgoingMail) -> Delivery:
+def _send(server: smtplib.SMTP, settings: Settings, outgoing: OutgoingMail) -> deliveries.DeliveryOutcome:
     try:
         message = build(settings.smtp_from, outgoing)
         _, sender = parseaddr(settings.smtp_from)
@@ -243,8 +208,9 @@ def _send(server: smtplib.SMTP, settings: Settings, outgoing: OutgoingMail) -> D
             options = SMTPUTF8
         server.sendmail(sender, [outgoing.recipient], message, options)
     except Exception as error:  # noqa: BLE001  # an error of one mail must not stop the others
-        return Delivery(outgoing.id, f"{type(error).__name__}: {error}", _is_temporary(error))
-    return Delivery(outgoing.id)
+        result = deliveries.DeliveryResult.AGAIN if _is_temporary(error) else deliveries.DeliveryResult.FINAL
+        return deliveries.DeliveryOutcome(result, f"{type(error).__name__}: {error}")
+    return deliveries.DeliveryOutcome(deliveries.DeliveryResult.DELIVERED)
 
 
 def _is_temporary(error: Exception) -> bool:

@@ -30,12 +30,13 @@ WORKERS = {
     "remote worker 2": (jobs.REMOTE_TRANSFERS,),
     "remote worker 3": (jobs.REMOTE_TRANSFERS,),
     "quick worker": jobs.QUICK_QUEUES,
+    "delivery worker": (jobs.DELIVERIES,),
 }
 
 log = structlog.get_logger(__name__)
 
 
-def work(app: Application, queues: Sequence[str] = jobs.QUEUES) -> None:
+def work(app: Application, queues: Sequence[str] = jobs.FINITE_QUEUES) -> None:
     """Run jobs of ``queues``, in this order of priority, until SIGTERM or SIGINT."""
     configure_mappers()  # once, before the forks
     with app.app_context():

@@ -11,8 +11,8 @@ from project_service.areas.variables.models import Variable
 from project_service.kit import clock, jobs
 from project_service.kit.db import migrations
 from project_service.kit.db.session import db, unit_of_work
+from project_service.kit.deliveries import Delivery
 from project_service.kit.jobs import Task
-from project_service.kit.mail import Mail
 from project_service.kit.security import key_ring
 from project_service.kit.storage import Storage
 from tests.conftest import SQLITE, make_app
@@ -123,7 +123,11 @@ def test_a_failed_task_is_reported(examine):
 
 def test_a_mail_that_was_set_aside_is_reported(examine):
     with unit_of_work():
-        db.session.add(Mail(recipient="a@example.org", subject="", body="", failed_at=clock.now(), error="because"))
+        db.session.add(
+            Delivery(
+                receiver="mail:1", encoded_content="{}", idempotency_key="", failed_at=clock.now(), error="because"
+            )
+        )
 
     findings = examine()
 

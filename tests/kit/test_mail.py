@@ -1,4 +1,4 @@
-"""The outbox, and what drains it: through a small mail server of the tests' own."""
+"""Queued mails, and how they are sent: through a small mail server of the tests' own."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ from email.header import decode_header, make_header
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import select
+from sqlalchemy import select, text
 
-from project_service.kit import clock, jobs, mail
+from project_service.kit import clock, deliveries, mail
 from project_service.kit.db.session import db, unit_of_work
-from project_service.kit.jobs import Task
-from project_service.kit.mail import Mail, OutgoingMail
+from project_service.kit.deliveries import Delivery
+from project_service.kit.deliveries.dispatching import prune_deliveries
+from project_service.kit.mail import EarlierMail, OutgoingMail
+from tests.support.mails import queued_mails
 
 
 class Postman(socketserver.StreamRequestHandler):
@@ -124,36 +126,30 @@ def send(*recipients, subject="Hello", body="Well\n"):
 
 def waiting():
     db.session.remove()
-    pending = select(Mail.recipient).where(Mail.failed_at.is_(None)).order_by(Mail.id)
-    return list(db.session.scalars(pending))
+    return [mail.recipient for mail in queued_mails()]
 
 
 def set_aside():
     """The recipients of mails that will not be sent, with the errors."""
     db.session.remove()
-    failed = select(Mail.recipient, Mail.error).where(Mail.failed_at.is_not(None)).order_by(Mail.id)
-    return [tuple(row) for row in db.session.execute(failed)]
-
-
-def drains():
-    db.session.remove()
-    return list(db.session.scalars(select(Task).where(Task.name == "kit.mail.drain").order_by(Task.id)))
+    failed = select(Delivery).where(Delivery.failed_at.is_not(None)).order_by(Delivery.id)
+    return [(row.content["recipient"], row.error) for row in db.session.scalars(failed)]
 
 
 def test_no_mail_is_queued_without_a_mail_server(app):
     assert send("a@example.org") == 0
-    assert (waiting(), drains()) == ([], [])
+    assert waiting() == []
 
 
 def test_a_mail_without_recipients_is_not_queued(configured):
     assert send() == 0
-    assert (waiting(), drains()) == ([], [])
+    assert waiting() == []
 
 
-def test_a_mail_is_sent_and_leaves_the_outbox(configured, post_office, run_jobs):
+def test_a_mail_is_sent_and_leaves_the_outbox(configured, post_office):
     assert send("a@example.org", subject="A\r\nBcc: all@example.org", body="Grüße\n") == 1
 
-    run_jobs()
+    deliveries.send_all_due()
 
     [(recipient, message)] = post_office.mails
     assert (recipient, message["To"], message["From"]) == ("a@example.org", "a@example.org", "us@example.org")
@@ -161,23 +157,23 @@ def test_a_mail_is_sent_and_leaves_the_outbox(configured, post_office, run_jobs)
     assert message.get_content().splitlines() == ["Grüße"]
     assert message["Date"]
     assert message["Message-ID"]
-    assert (waiting(), drains(), post_office.logins) == ([], [], [])
+    assert (waiting(), post_office.logins) == ([], [])
 
 
-def test_each_recipient_gets_one_mail(configured, post_office, run_jobs):
+def test_each_recipient_gets_one_mail(configured, post_office):
     assert send("b@example.org", "a@example.org", "b@example.org") == 2
 
-    run_jobs()
+    deliveries.send_all_due()
 
     assert [recipient for recipient, _ in post_office.mails] == ["a@example.org", "b@example.org"]
 
 
-def test_many_mails_enqueue_one_job(configured, post_office, run_jobs):
+def test_many_mails_share_connections(configured, post_office):
     for number in range(60):
         send(f"a{number}@example.org")
 
-    assert len(drains()) == 1
-    assert run_jobs() == 1
+    deliveries.send_all_due()
+
     assert len(post_office.mails) == 60
     assert post_office.connections == 2
 
@@ -191,44 +187,29 @@ def test_a_mail_is_rolled_back_with_its_transaction(configured):
     with pytest.raises(LookupError):
         fail()
 
-    assert (waiting(), drains()) == ([], [])
+    assert waiting() == []
 
 
-def test_a_running_or_failed_job_does_not_count_as_due(configured):
-    send("a@example.org")
-    jobs.claim(drains()[0].id)
-    send("b@example.org")
+def test_mails_of_an_earlier_release_are_moved_and_sent(configured, post_office, run_jobs):
     with unit_of_work():
-        for task in drains():
-            db.session.merge(task).failed_at = task.created_at
-    send("c@example.org")
+        db.session.add(EarlierMail(recipient="a@example.org", subject="Hello", body="Well"))
+        mail.drain.defer()
 
-    assert len(drains()) == 3
-
-
-@pytest.mark.both_databases
-def test_a_mail_queued_at_the_end_of_the_job_is_sent(app, configured, post_office, run_jobs):
-    send("a@example.org")
-    task_id = drains()[0].id
-    db.session.remove()
-
-    def drain():
-        with app.app_context():
-            jobs.run(task_id)
-            db.session.remove()
-
-    worker = threading.Thread(target=drain)
-    with unit_of_work():
-        mail.queue(["b@example.org"], "Hello", "Well")
-        worker.start()
-        worker.join(0.5)
-    worker.join()
     run_jobs()
+    deliveries.send_all_due()
 
-    assert (waiting(), len(post_office.mails)) == ([], 2)
+    assert [recipient for recipient, _ in post_office.mails] == ["a@example.org"]
+    assert db.session.scalar(select(EarlierMail.id)) is None
 
 
-def test_writers_do_not_wait_for_the_mail_server(app, configured, monkeypatch, post_office, run_jobs):
+def test_texts_of_mails_are_encrypted_at_rest(configured):
+    send("a@example.org", body="secret-link")
+
+    [stored] = db.session.scalars(text("SELECT content FROM deliveries"))
+    assert "secret-link" not in stored
+
+
+def test_writers_do_not_wait_for_the_mail_server(app, configured, monkeypatch, post_office):
     written = []
 
     def write():
@@ -247,38 +228,37 @@ def test_writers_do_not_wait_for_the_mail_server(app, configured, monkeypatch, p
 
     send("a@example.org")
     monkeypatch.setattr(mail, "connect", connect)
-    with unit_of_work():
-        mail.drain.function()
+    deliveries.send_all_due()
 
     assert len(post_office.mails) == 2
 
 
-def test_a_permanently_refused_mail_is_set_aside(configured, post_office, run_jobs):
+def test_a_permanently_refused_mail_is_set_aside(configured, post_office):
     post_office.responses["a@example.org"] = "550 nobody"
     send("a@example.org", "b@example.org")
 
-    run_jobs()
+    deliveries.send_all_due()
 
     assert [recipient for recipient, _ in post_office.mails] == ["b@example.org"]
-    assert (waiting(), drains()) == ([], [])
+    assert waiting() == []
     [(recipient, error)] = set_aside()
     assert (recipient, "550" in error) == ("a@example.org", True)
 
 
-def test_a_mail_with_refused_content_is_set_aside(configured, post_office, run_jobs):
+def test_a_mail_with_refused_content_is_set_aside(configured, post_office):
     post_office.responses["DATA"] = "554 no"
     send("a@example.org")
 
-    run_jobs()
+    deliveries.send_all_due()
 
-    assert (waiting(), drains(), post_office.mails) == ([], [], [])
+    assert (waiting(), post_office.mails) == ([], [])
     assert set_aside() == [("a@example.org", "SMTPDataError: (554, b'no')")]
 
 
-def test_a_mail_to_an_unsupported_address_is_set_aside(configured, post_office, run_jobs):
+def test_a_mail_to_an_unsupported_address_is_set_aside(configured, post_office):
     send("ä@example.org", "b@example.org")
 
-    run_jobs()
+    deliveries.send_all_due()
 
     assert [recipient for recipient, _ in post_office.mails] == ["b@example.org"]
     assert (waiting(), [recipient for recipient, _ in set_aside()]) == ([], ["ä@example.org"])
@@ -293,26 +273,26 @@ BAD_ADDRESSES = [
 ]
 
 
-def test_a_mail_to_an_ambiguous_address_is_set_aside(configured, post_office, run_jobs):
+def test_a_mail_to_an_ambiguous_address_is_set_aside(configured, post_office):
     send(*BAD_ADDRESSES, "b@example.org", "b@[127.0.0.1]")
 
-    run_jobs()
+    deliveries.send_all_due()
 
     assert sorted(recipient for recipient, _ in set_aside()) == sorted(BAD_ADDRESSES)
     assert sorted(recipient for recipient, _ in post_office.mails) == ["b@[127.0.0.1]", "b@example.org"]
 
 
-def test_a_subject_with_malformed_encoded_words_is_sent(configured, post_office, run_jobs):
+def test_a_subject_with_malformed_encoded_words_is_sent(configured, post_office):
     send("a@example.org", subject="déjà =?utf-8?q?=ff?=")
     send("b@example.org")
 
-    run_jobs()
+    deliveries.send_all_due()
 
     assert [recipient for recipient, _ in post_office.mails] == ["a@example.org", "b@example.org"]
     assert (post_office.mails[0][1]["Subject"], waiting(), set_aside()) == ("déjà =?utf-8?q?=ff?=", [], [])
 
 
-def test_a_mail_that_cannot_be_built_is_set_aside(configured, monkeypatch, post_office, run_jobs):
+def test_a_mail_that_cannot_be_built_is_set_aside(configured, monkeypatch, post_office):
     real = mail.build
 
     def build(mail_from, letter):
@@ -325,101 +305,101 @@ def test_a_mail_that_cannot_be_built_is_set_aside(configured, monkeypatch, post_
         send(f"a{number}@example.org", subject="bad")
     send("b@example.org")
 
-    run_jobs()
+    deliveries.send_all_due()
 
     assert [recipient for recipient, _ in post_office.mails] == ["b@example.org"]
-    assert (waiting(), drains(), len(set_aside())) == ([], [], mail.BATCH_SIZE + 1)
+    assert (waiting(), len(set_aside())) == ([], mail.BATCH_SIZE + 1)
 
 
-def test_a_mail_is_retried_when_the_server_closes_the_connection(configured, post_office, run_jobs):
+def test_a_mail_is_retried_when_the_server_closes_the_connection(configured, post_office):
     post_office.responses["a@example.org"] = "421 too busy"
     send("a@example.org", "b@example.org")
 
-    run_jobs()
+    deliveries.send_all_due()
 
     assert ([recipient for recipient, _ in post_office.mails], waiting()) == (["b@example.org"], ["a@example.org"])
 
 
 @pytest.mark.parametrize("step", ["a@example.org", "DATA"])
-def test_a_deferred_mail_is_retried_later(step, configured, later, post_office, run_jobs):
+def test_a_deferred_mail_is_retried_later(step, configured, later, post_office):
     post_office.responses[step] = "451 come back"
     send("a@example.org")
 
-    run_jobs()
+    deliveries.send_all_due()
     assert (waiting(), post_office.mails) == (["a@example.org"], [])
 
     del post_office.responses[step]
-    run_jobs()
+    deliveries.send_all_due()
     assert post_office.mails == []
 
     later(mail.FIRST_RETRY_DELAY)
-    run_jobs()
-    assert ([recipient for recipient, _ in post_office.mails], waiting(), drains()) == (["a@example.org"], [], [])
+    deliveries.send_all_due()
+    assert ([recipient for recipient, _ in post_office.mails], waiting()) == (["a@example.org"], [])
 
 
-def test_a_mail_that_is_never_accepted_is_set_aside(configured, later, post_office, run_jobs):
+def test_a_mail_that_is_never_accepted_is_set_aside(configured, later, post_office):
     post_office.responses["a@example.org"] = "451 come back"
     send("a@example.org")
 
     for _ in range(mail.MAX_ATTEMPTS):
-        assert (run_jobs(), set_aside()[1:]) == (1, [])
+        assert set_aside() == []
+        deliveries.send_all_due()
         later(mail.FIRST_RETRY_DELAY * 2**mail.MAX_ATTEMPTS)
 
-    assert ([recipient for recipient, _ in set_aside()], drains()) == (["a@example.org"], [])
+    assert [recipient for recipient, _ in set_aside()] == ["a@example.org"]
 
 
-def test_deferred_mails_do_not_block_others(configured, post_office, run_jobs):
+def test_deferred_mails_do_not_block_others(configured, post_office):
     for number in range(mail.BATCH_SIZE + 1):
         post_office.responses[f"a{number}@example.org"] = "451 come back"
         send(f"a{number}@example.org")
-    run_jobs()
+    deliveries.send_all_due()
 
     send("b@example.org")
-    run_jobs()
+    deliveries.send_all_due()
 
     assert [recipient for recipient, _ in post_office.mails] == ["b@example.org"]
-    assert (len(waiting()), len(drains())) == (mail.BATCH_SIZE + 1, 1)
+    assert len(waiting()) == mail.BATCH_SIZE + 1
 
 
-def test_mails_set_aside_are_removed_later(configured, later, post_office, run_jobs):
+def test_mails_set_aside_are_removed_later(configured, later, post_office):
     post_office.responses["DATA"] = "554 no"
     send("a@example.org")
-    run_jobs()
-    assert len(set_aside()) == 1
-    later(mail.FAILED_RETENTION + mail.FIRST_RETRY_DELAY)
+    deliveries.send_all_due()
+    later(deliveries.FAILED_RETENTION + mail.FIRST_RETRY_DELAY)
 
-    send("b@example.org")
-    run_jobs()
+    with unit_of_work():
+        prune_deliveries()
 
-    assert [recipient for recipient, _ in set_aside()] == ["b@example.org"]
+    assert set_aside() == []
 
 
-def test_mails_for_later_do_not_block_others(configured, post_office, run_jobs):
+def test_mails_for_later_do_not_block_others(configured, post_office):
     post_office.responses["a@example.org"] = "451 come back"
     send("a@example.org", "b@example.org")
 
-    run_jobs()
+    deliveries.send_all_due()
 
     assert ([recipient for recipient, _ in post_office.mails], waiting()) == (["b@example.org"], ["a@example.org"])
 
 
-def test_an_unreachable_mail_server_loses_no_mail(configure, run_jobs):
+def test_an_unreachable_mail_server_loses_no_mail(configure):
     with socketserver.TCPServer(("127.0.0.1", 0), Postman) as nobody:
         port = nobody.server_address[1]
     configure(smtp_host="127.0.0.1", smtp_port=port)
     send("a@example.org")
 
-    run_jobs()
+    deliveries.send_all_due()
 
     assert waiting() == ["a@example.org"]
-    assert [(task.attempts, task.failed_at) for task in drains()] == [(1, None)]
+    assert list(db.session.scalars(select(Delivery.attempts))) == [0]
 
 
-def test_the_mail_client_authenticates(configure, configured, post_office, run_jobs):
+def test_the_mail_client_authenticates(configure, configured, post_office):
     configure(smtp_host=configured.smtp_host, smtp_port=configured.smtp_port, smtp_username="us", smtp_password="pw")
     send("a@example.org")
 
-    run_jobs()
+    deliveries.send_all_due()
 
     assert ([words[:2] for words in post_office.logins], len(post_office.mails)) == ([["AUTH", "PLAIN"]], 1)
 
@@ -453,10 +433,10 @@ HEADERS = [
 ]
 
 
-def test_encoded_words_cannot_add_headers(configured, post_office, run_jobs):
+def test_encoded_words_cannot_add_headers(configured, post_office):
     send("a@example.org", subject=INJECTION, body=f"{INJECTION}\n")
 
-    run_jobs()
+    deliveries.send_all_due()
 
     [(_, message)] = post_office.mails
     assert message.keys() == HEADERS
@@ -477,7 +457,7 @@ texts = st.lists(encoded_words | st.text(st.characters(codec="utf-8"), max_size=
 def test_any_text_is_mailed_unchanged(name, subject, body):
     name = " ".join(re.sub(r'[<>"\\(),:;@\x00-\x1f\x7f]', "", name).split())
 
-    built = mail.build(f'"{name}" <us@example.org>', OutgoingMail(1, "a@example.org", subject, body))
+    built = mail.build(f'"{name}" <us@example.org>', OutgoingMail("a@example.org", subject, body))
 
     message = message_from_bytes(built)  # the plain policy: what stands in the mail, with nothing decoded
     decoded = {field: str(make_header(decode_header(value))) for field, value in message.items()}

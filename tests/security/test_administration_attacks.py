@@ -11,7 +11,7 @@ from project_service.areas.accounts.sign_in import password_resets
 from project_service.kit import mail
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.jobs import Task
-from project_service.kit.mail import Mail
+from tests.support.mails import queued_mails
 from tests.support.sample_data import ADA
 from tests.support.visitors import CSRF
 
@@ -71,7 +71,7 @@ def test_links_of_mails_never_name_the_host_of_a_request(visitor, paula):
     assert visitor.open("POST", REQUEST, data=fields, base_url=host, headers=headers).status_code == 302
     run_requests()
 
-    (sent,) = db.session.scalars(db.select(Mail))
+    (sent,) = queued_mails()
     assert "reset_password_token=" in sent.body
     assert "evil" not in sent.body
 
@@ -89,7 +89,7 @@ def test_spellings_of_an_address_share_their_limit_of_mails(visitor, paula):
     run_requests()
 
     assert statuses == {302}
-    assert len(list(db.session.scalars(db.select(Mail)))) == password_resets.MAILS.calls
+    assert len(queued_mails()) == password_resets.MAILS.calls
 
 
 @pytest.mark.usefixtures("_mail_is_on")
@@ -98,4 +98,4 @@ def test_addresses_with_more_than_an_address_get_no_mail(email, visitor, paula):
     visitor.send(REQUEST, email=email)
     run_requests()
 
-    assert list(db.session.scalars(db.select(Mail))) == []
+    assert queued_mails() == []

@@ -142,6 +142,6 @@ def _mails() -> str:
         failed = mail.set_aside()
     if failed:
         raise _CheckFailed(
-            f"{failed} mails were set aside; the column error of the table mails, kept for 14 days, says why"
+            f"{failed} mails were set aside; the column error of the table deliveries, kept for 14 days, says why"
         )
     return "no mail was set aside"

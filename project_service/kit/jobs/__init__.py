@@ -16,6 +16,8 @@ from project_service.kit.jobs.models import PeriodicRun, Task
 from project_service.kit.jobs.monitoring import OUTCOMES_KEY, counts, in_progress, outcomes, states, tasks_in
 from project_service.kit.jobs.queues import (
     DEFAULT,
+    DELIVERIES,
+    FINITE_QUEUES,
     MAIL,
     QUEUES,
     QUICK_QUEUES,
@@ -29,6 +31,8 @@ from project_service.kit.jobs.scheduling import PERIODIC_JOBS, SWEEP_INTERVAL, p
 
 __all__ = [
     "DEFAULT",
+    "DELIVERIES",
+    "FINITE_QUEUES",
     "JOBS",
     "LEASE",
     "MAIL",

@@ -11,8 +11,10 @@ import structlog
 from flask import current_app
 
 DEFAULT, MAIL, TRANSFERS, REMOTE_TRANSFERS = "default", "mail", "transfers", "remote_transfers"
+DELIVERIES = "deliveries"  # its only job runs all the time: a worker of this queue serves no other
 # In the order in which a worker serves them. Transfers may take hours, and longer when the remote server is slow.
-QUEUES = (DEFAULT, MAIL, TRANSFERS, REMOTE_TRANSFERS)
+FINITE_QUEUES = (DEFAULT, MAIL, TRANSFERS, REMOTE_TRANSFERS)
+QUEUES = (*FINITE_QUEUES, DELIVERIES)
 QUICK_QUEUES = (DEFAULT, MAIL)
 RUN_FUNCTION = "project_service.kit.jobs.run"  # imported by the worker by this name
 NOTIFICATION_TTL_SECONDS = 3600  # of a notification that failed, in RQ's registry of failed jobs

@@ -13,7 +13,7 @@ from project_service.domain.tokens import PersonalAccessToken
 from project_service.domain.users import BLOCKED, User
 from project_service.kit import clock, mail
 from project_service.kit.db.session import db, unit_of_work
-from project_service.kit.mail import Mail
+from tests.support.mails import queued_mails
 from tests.support.sample_data import DEV, MAX, make_token, make_user
 
 
@@ -23,7 +23,7 @@ def _mail_is_on(monkeypatch):
 
 
 def mails():
-    return [(one.recipient, one.subject) for one in db.session.scalars(db.select(Mail).order_by(Mail.id))]
+    return [(one.recipient, one.subject) for one in queued_mails()]
 
 
 def sign_in(user, address):
@@ -37,7 +37,7 @@ def test_a_sign_in_from_a_new_address_is_mailed_once(app):
     for address in ("192.0.2.1", "192.0.2.1", "192.0.2.2", "192.0.2.2", "192.0.2.1"):
         sign_in(user, address)
 
-    [one] = db.session.scalars(db.select(Mail))
+    [one] = queued_mails()
     assert (one.recipient, one.subject) == ("paula@example.org", "Sign-in from a new address")
     assert "192.0.2.2" in one.body
 
@@ -94,7 +94,7 @@ def test_access_tokens_are_mailed_once_a_week_before_they_expire(app, people, mo
     jobs.mail_expiring_personal_tokens()
     jobs.mail_expiring_personal_tokens()
 
-    by_recipient = {one.recipient: one.body for one in db.session.scalars(db.select(Mail))}
+    by_recipient = {one.recipient: one.body for one in queued_mails()}
     assert sorted(mails()) == [(f"{name}@example.org", "Access tokens expire soon") for name in (DEV, MAX)]
     listed = [
         name

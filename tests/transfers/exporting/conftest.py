@@ -5,11 +5,10 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from sqlalchemy import select
 
 from project_service.kit.db.session import db
-from project_service.kit.mail import Mail
 from tests.support.archives import unpack
+from tests.support.mails import queued_mails
 from tests.transfers.exporting.support import ACCEPTED
 
 
@@ -40,7 +39,7 @@ def mails(app, monkeypatch):
 
     def queued():
         db.session.rollback()
-        return [(one.recipient, one.subject, one.body) for one in db.session.scalars(select(Mail).order_by(Mail.id))]
+        return [(one.recipient, one.subject, one.body) for one in queued_mails()]
 
     return queued
 

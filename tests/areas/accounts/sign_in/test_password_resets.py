@@ -16,7 +16,7 @@ from project_service.kit import clock, mail
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.http.errors import Invalid
 from project_service.kit.jobs import Task
-from project_service.kit.mail import Mail
+from tests.support.mails import queued_mails
 from tests.support.sample_data import PASSWORD
 from tests.support.visitors import Visitor
 
@@ -39,7 +39,7 @@ def run_requests():
 
 
 def mails():
-    return list(db.session.scalars(db.select(Mail).order_by(Mail.id)))
+    return queued_mails()
 
 
 @pytest.fixture

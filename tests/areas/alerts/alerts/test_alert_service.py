@@ -18,7 +18,6 @@ from project_service.domain.tracker.issues import ISSUE, Issue
 from project_service.domain.users import User
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.http.errors import Invalid
-from project_service.kit.mail import Mail
 from tests.areas.alerts.receivers.test_alert_receivers import (
     END,
     IDENTIFIER,
@@ -30,6 +29,7 @@ from tests.areas.alerts.receivers.test_alert_receivers import (
 )
 from tests.support import sample_data
 from tests.support.git_repositories import keep_repository
+from tests.support.mails import queued_mails
 from tests.support.sample_data import DEV, MAX, SAM
 
 RECOVERY = PLAIN | {"end_time": END}
@@ -70,7 +70,7 @@ def incidents():
 
 def outbox():
     db.session.remove()
-    return list(db.session.scalars(select(Mail).order_by(Mail.id)))
+    return queued_mails()
 
 
 def test_a_firing_alert_opens_one_incident(post, project):

@@ -21,9 +21,9 @@ from project_service.areas.error_tracking.settings.models import ClientKey, Erro
 from project_service.domain.tracker import issue_rules
 from project_service.kit import clock, mail
 from project_service.kit.db.session import db, unit_of_work
-from project_service.kit.mail import Mail
 from tests.areas.error_tracking.errors.test_errors import ago
 from tests.support import sample_data
+from tests.support.mails import queued_mails
 from tests.support.sample_data import DEV, MAX, OLIVE
 from tests.support.sentry_requests import Sender, track_errors
 
@@ -107,7 +107,7 @@ def sent(monkeypatch):
 
     def read():
         db.session.remove()
-        return [(one.recipient, one.subject) for one in db.session.scalars(select(Mail).order_by(Mail.id))]
+        return [(one.recipient, one.subject) for one in queued_mails()]
 
     return read
 

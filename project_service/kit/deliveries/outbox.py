@@ -1,0 +1,80 @@
+"""Writing deliveries in the transaction of a change, and reading what waits."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import delete, exists, func, select
+
+from project_service.kit import clock, exact_json
+from project_service.kit.db.session import db
+from project_service.kit.deliveries.models import Delivery, DeliveryPayload
+
+FAILED_RETENTION = dt.timedelta(days=14)
+PAYLOAD_RETENTION = dt.timedelta(days=8)  # a day more than logs, which refer to payloads
+
+
+def add_payload(body: str) -> DeliveryPayload:
+    """Store a body that several deliveries share, in the current transaction."""
+    payload = DeliveryPayload(body=body)
+    db.session.add(payload)
+    db.session.flush()
+    return payload
+
+
+def enqueue(receiver: str, content: dict[str, Any], payload: DeliveryPayload | None = None) -> Delivery:
+    """Write a delivery in the current transaction; it is sent after the commit."""
+    [delivery] = enqueue_all([(receiver, content)], payload)
+    return delivery
+
+
+def enqueue_all(
+    receivers: Iterable[tuple[str, dict[str, Any]]], payload: DeliveryPayload | None = None
+) -> list[Delivery]:
+    """Write a delivery per receiver and its content, in one statement."""
+    now = clock.now()
+    deliveries = [
+        Delivery(
+            receiver=receiver,
+            encoded_content=exact_json.dumps(content).decode(),
+            payload_id=None if payload is None else payload.id,
+            idempotency_key=str(uuid.uuid4()),
+            created_at=now,
+        )
+        for receiver, content in receivers
+    ]
+    db.session.add_all(deliveries)
+    db.session.flush()
+    return deliveries
+
+
+def number_failed(kind: str) -> int:
+    """Return how many deliveries of a kind were given up within ``FAILED_RETENTION``."""
+    failed = select(func.count()).where(Delivery.failed_at.is_not(None), is_of_kind(kind))
+    return db.session.scalar(failed) or 0
+
+
+def is_of_kind(kind: str) -> Any:
+    """Return the condition for deliveries of a kind."""
+    return Delivery.receiver.startswith(f"{kind}:", autoescape=True)
+
+
+def waiting_since() -> dt.datetime | None:
+    """Return since when the oldest delivery waits whose first attempt has not been made."""
+    return db.session.scalar(
+        select(func.min(Delivery.created_at)).where(Delivery.failed_at.is_(None), Delivery.attempts == 0)
+    )
+
+
+def prune() -> None:
+    """Delete what was given up long ago, and payloads that no delivery needs."""
+    now = clock.now()
+    db.session.execute(delete(Delivery).where(Delivery.failed_at < now - FAILED_RETENTION))
+    is_needed = exists().where(Delivery.payload_id == DeliveryPayload.id)
+    db.session.execute(
+        delete(DeliveryPayload).where(DeliveryPayload.created_at < now - PAYLOAD_RETENTION, ~is_needed),
+        execution_options={"synchronize_session": False},
+    )

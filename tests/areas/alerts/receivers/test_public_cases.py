@@ -153,3 +153,19 @@ def test_the_key_is_accepted_as_password_after_a_challenge(app, project):
 
     assert (refused.status_code, refused.headers["WWW-Authenticate"]) == (401, 'Basic realm="alerts"')
     assert accepted.status_code == 200
+
+
+def test_a_batch_of_many_new_alerts_takes_no_more_statements(app, project, count_queries):
+    send = make_receiver(app, project, type=PROMETHEUS)
+    keys = ("groupKey", "receiver", "groupLabels", "commonLabels", "commonAnnotations", "externalURL", "status")
+    batch = dict.fromkeys(keys, "x") | {"version": "4"}
+    element = {"status": "firing", "annotations": {}, "startsAt": "2026-11-27T06:00:15.1Z"}
+    counts = []
+
+    for size in (1, 10, 100):
+        elements = [element | {"labels": {"alertname": f"{size}-{number}"}} for number in range(size)]
+        with count_queries() as queries:
+            send(batch | {"alerts": elements})
+        counts.append(len(queries))
+
+    assert counts[2] - counts[1] <= 2

@@ -145,6 +145,7 @@ APIS = (
     milestones.api,
     merge_requests.api,
     labels.api,
+    labels.group_api,
     environments.api,
     vulnerabilities.api,
     audit.api,

@@ -81,9 +81,11 @@ class Ability(enum.Enum):
     PUSH_CODE = enum.auto()
     READ_WIKI = enum.auto()
     READ_LABELS = enum.auto()
+    ADMIN_LABELS = enum.auto()
     # a group
     READ_GROUP = enum.auto()
     ADMIN_GROUP = enum.auto()
+    ADMIN_GROUP_LABELS = enum.auto()
     ADMIN_GROUP_TOKENS = enum.auto()
     READ_GROUP_AUDIT_EVENTS = enum.auto()
     CREATE_SUBGROUP = enum.auto()
@@ -293,8 +295,10 @@ RULES: dict[Ability, tuple[Rule, ...]] = {
     Ability.PUSH_CODE: (at_least(Role.DEVELOPER), has("repository"), is_not_archived, is_loaded),
     Ability.READ_WIKI: (sees, has("wiki")),
     Ability.READ_LABELS: (sees, has_issues_or_merge_requests),
+    Ability.ADMIN_LABELS: (at_least(Role.REPORTER), has_issues_or_merge_requests, is_not_archived, is_loaded),
     Ability.READ_GROUP: (sees,),
     Ability.ADMIN_GROUP: (at_least(Role.OWNER),),
+    Ability.ADMIN_GROUP_LABELS: (at_least(Role.REPORTER),),
     Ability.ADMIN_GROUP_TOKENS: (at_least(Role.OWNER),),
     Ability.READ_GROUP_AUDIT_EVENTS: (at_least(Role.OWNER),),
     Ability.CREATE_SUBGROUP: (may_create_subgroups,),

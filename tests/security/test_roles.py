@@ -63,11 +63,13 @@ PROJECT = {
     Ability.PUSH_CODE: (Role.DEVELOPER,) * 2,
     Ability.READ_WIKI: (Role.GUEST, ANYBODY),
     Ability.READ_LABELS: (Role.GUEST, ANYBODY),
+    Ability.ADMIN_LABELS: (Role.REPORTER,) * 2,
 }
 GROUP = {
     Ability.READ_GROUP: (SEES, ANYBODY),
     Ability.ADMIN_GROUP: (Role.OWNER,) * 2,
     Ability.ADMIN_GROUP_TOKENS: (Role.OWNER,) * 2,
+    Ability.ADMIN_GROUP_LABELS: (Role.REPORTER,) * 2,
     Ability.READ_GROUP_AUDIT_EVENTS: (Role.OWNER,) * 2,
     Ability.CREATE_SUBGROUP: (Role.OWNER,) * 2,
     Ability.READ_NAMESPACE: (Role.GUEST,) * 2,

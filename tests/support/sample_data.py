@@ -31,7 +31,7 @@ from project_service.domain.repositories.releases import Release, ReleaseLink
 from project_service.domain.resource_bots import create_bot
 from project_service.domain.tokens import PersonalAccessToken, digest_of
 from project_service.domain.tracker.counters import next_iid
-from project_service.domain.tracker.labels import Label
+from project_service.domain.tracker.labels import Label, LabelPriority
 from project_service.domain.tracker.merge_requests import TARGET as MERGE_REQUEST
 from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.tracker.notes import Note
@@ -178,9 +178,13 @@ def reload(row: Any) -> Any:
     return db.session.get(type(row), identity)
 
 
-def make_label(project: Project, title: str, **fields: Any) -> Label:
-    """Make a label, as an import does."""
-    return _stored(Label(project_id=project.id, title=title, **fields))
+def make_label(owner: Project | Group, title: str, *, priority: int | None = None, **fields: Any) -> Label:
+    """Make a label of a project or group; ``priority`` is that in its project."""
+    of = {"project_id": owner.id} if isinstance(owner, Project) else {"group_id": owner.id}
+    label: Label = _stored(Label(title=title, **of, **fields))
+    if priority is not None:
+        _stored(LabelPriority(project_id=owner.id, label_id=label.id, priority=priority))
+    return label
 
 
 def make_merge_request(project: Project, title: str = "Better totals", **fields: Any) -> MergeRequest:

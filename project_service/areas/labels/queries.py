@@ -5,51 +5,74 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import ColumnElement, Select, func, or_, select
 
-from project_service.access.abilities import Ability, allowed, visible_issues
+from project_service.access.abilities import Ability, allowed, visible_issues, visible_projects
+from project_service.access.across_projects import issues_of_projects, merge_requests_of_projects
 from project_service.access.identity import Caller
-from project_service.domain.projects import Project
+from project_service.domain.namespaces import Group, descendants_of
+from project_service.domain.projects import Project, projects_below
 from project_service.domain.tracker import issues
 from project_service.domain.tracker.issues import Issue, IssueLabel, issues_of
-from project_service.domain.tracker.labels import Label, labels_of
+from project_service.domain.tracker.labels import Label, LabelPriority, usable_in, usable_in_group
 from project_service.domain.tracker.merge_requests import MergeRequest, MergeRequestLabel, merge_requests_of
 from project_service.kit.db import searching
 from project_service.kit.db.session import db
 
 
 def labels_matching(project: Project, **filters: Any) -> Select[Label]:
-    """The labels of a project, by title."""
-    statement = labels_of(project)
+    """The labels of a project and of the groups above, by title."""
+    return _matching(usable_in(project, ancestors=filters["include_ancestor_groups"]), **filters)
+
+
+def group_labels_matching(caller: Caller, group: Group, **filters: Any) -> Select[Label]:
+    """The labels of a group, and as the filters say those of groups above and below and of their projects, by title."""
+    usable = usable_in_group(group, ancestors=filters["include_ancestor_groups"])
+    groups = descendants_of(group) if filters["include_descendant_groups"] else [group.id]
+    if filters["include_descendant_groups"]:
+        usable = or_(usable, Label.group_id.in_(groups))
+    if not filters["only_group_labels"]:
+        inside = Project.namespace_id.in_(groups), Project.deleting_since.is_(None), Project.loading.is_(False)
+        usable = or_(usable, Label.project_id.in_(select(Project.id).where(*inside, visible_projects(caller))))
+    return _matching(usable, **filters)
+
+
+def _matching(usable: ColumnElement[bool], **filters: Any) -> Select[Label]:
+    statement = select(Label).where(usable).order_by(Label.title, Label.id)
     if search := (filters.get("search") or "").strip():
         statement = statement.where(searching.contains(search, Label.title, Label.description))
     return statement
 
 
-def add_priorities(labels_of_page: Sequence[Label]) -> None:
-    """Set ``priority`` on each label of a page: the number of the imported archive, if any."""
-    brought = select(Label.id, Label.extra["priorities"]).where(Label.id.in_([label.id for label in labels_of_page]))
-    priorities = {number: _first(value) for number, value in db.session.execute(brought)}
+def add_priorities(project: Project, labels_of_page: Sequence[Label]) -> None:
+    """Set ``priority`` on each label of a page: its number in the project, if any."""
+    ids = [label.id for label in labels_of_page]
+    of_project = LabelPriority.project_id == project.id, LabelPriority.label_id.in_(ids)
+    columns = select(LabelPriority.label_id, LabelPriority.priority).where(*of_project)
+    priorities: dict[int, int] = dict(db.session.execute(columns).all())
     for label in labels_of_page:
         label.priority = priorities.get(label.id)
 
 
-def add_counts(caller: Caller, project: Project, labels_of_page: Sequence[Label]) -> None:
-    """Set ``counts`` on each label of a page: issues and merge requests that have it and that the caller may see."""
+def add_counts(caller: Caller, owner: Project | Group, labels_of_page: Sequence[Label]) -> None:
+    """Set ``counts`` on each label of a page: issues and merge requests that have it and that the caller may see.
+
+    They are those of the project or, of a group, those of all projects below it.
+    """
     titles = [label.title for label in labels_of_page]
     used: dict[tuple[str, str], int] = {}
-    if allowed(caller, Ability.READ_ISSUES, project):
-        counted = issues_of(project).join(IssueLabel, IssueLabel.issue_id == Issue.id)
-        counted = counted.where(visible_issues(caller, project), IssueLabel.title.in_(titles))
-        grouped = counted.with_only_columns(Issue.state, IssueLabel.title, func.count())
+    counted = _visible_issues(caller, owner)
+    if counted is not None:
+        counted = counted.join(IssueLabel, IssueLabel.issue_id == Issue.id).where(IssueLabel.title.in_(titles))
+        grouped = counted.with_only_columns(Issue.state, IssueLabel.title, func.count(), maintain_column_froms=True)
         rows = db.session.execute(grouped.group_by(Issue.state, IssueLabel.title))
         used |= {(f"{state}_issues", title): number for state, title, number in rows}
-    if allowed(caller, Ability.READ_MERGE_REQUESTS, project):
-        marked = merge_requests_of(project).join(
-            MergeRequestLabel, MergeRequestLabel.merge_request_id == MergeRequest.id
-        )
+    marked = _visible_merge_requests(caller, owner)
+    if marked is not None:
+        marked = marked.join(MergeRequestLabel, MergeRequestLabel.merge_request_id == MergeRequest.id)
         marked = marked.where(MergeRequest.state == issues.OPENED, MergeRequestLabel.title.in_(titles))
-        by_title = marked.with_only_columns(MergeRequestLabel.title, func.count()).group_by(MergeRequestLabel.title)
+        by_title = marked.with_only_columns(MergeRequestLabel.title, func.count(), maintain_column_froms=True)
+        by_title = by_title.group_by(MergeRequestLabel.title)
         used |= {("merge_requests", title): number for title, number in db.session.execute(by_title)}
     for label in labels_of_page:
         label.counts = {
@@ -59,8 +82,22 @@ def add_counts(caller: Caller, project: Project, labels_of_page: Sequence[Label]
         }
 
 
-def _first(priorities: Any) -> int | None:
-    if not isinstance(priorities, list) or not priorities or not isinstance(priorities[0], dict):
-        return None
-    number = priorities[0].get("priority")
-    return number if isinstance(number, int) and not isinstance(number, bool) else None
+def _visible_issues(caller: Caller, owner: Project | Group) -> Select[Issue] | None:
+    if isinstance(owner, Project):
+        if not allowed(caller, Ability.READ_ISSUES, owner):
+            return None
+        return issues_of(owner).where(visible_issues(caller, owner))
+    below = select(Issue).join(Project, Project.id == Issue.project_id)
+    return below.where(_present_below(owner), issues_of_projects(caller))
+
+
+def _visible_merge_requests(caller: Caller, owner: Project | Group) -> Select[MergeRequest] | None:
+    if isinstance(owner, Project):
+        return merge_requests_of(owner) if allowed(caller, Ability.READ_MERGE_REQUESTS, owner) else None
+    below = select(MergeRequest).join(Project, Project.id == MergeRequest.project_id)
+    return below.where(_present_below(owner), merge_requests_of_projects(caller))
+
+
+def _present_below(group: Group) -> Any:
+    present = Project.deleting_since.is_(None) & Project.loading.is_(False)
+    return present & Project.id.in_(projects_below(group))

@@ -1,19 +1,24 @@
-"""The API of labels, which are read-only: they are created by imports."""
+"""The API of labels of projects and groups (supporting resources reference, section 13)."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from project_service.access.abilities import Ability
+from project_service.access.abilities import Ability, judge
 from project_service.access.api import ApiBlueprint, WithSchema
 from project_service.access.identity import caller
 from project_service.areas.labels import queries, schemas
+from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
-from project_service.domain.tracker.labels import Label, find_label
+from project_service.domain.tracker import label_rules
+from project_service.domain.tracker.labels import Label, find_label, usable_in, usable_in_group
+from project_service.kit.http.preconditions import unmodified
 
-api = ApiBlueprint("labels", __name__, description="Labels of a project.")
+api = ApiBlueprint("labels", __name__, description="Labels of a project, with those of the groups above.")
+group_api = ApiBlueprint("group_labels", __name__, description="Labels of a group, for all projects below it.")
 
 LABELS = "/projects/<project>/labels"
+GROUP_LABELS = "/groups/<group>/labels"
 
 
 @api.get(LABELS)
@@ -27,7 +32,7 @@ def list_labels(project: Project, fields: dict[str, Any]) -> WithSchema:
     requester, with_counts = caller(), fields["with_counts"]
 
     def prepare(rows: list[Label]) -> None:
-        queries.add_priorities(rows)
+        queries.add_priorities(project, rows)
         if with_counts:
             queries.add_counts(requester, project, rows)
 
@@ -37,10 +42,199 @@ def list_labels(project: Project, fields: dict[str, Any]) -> WithSchema:
 
 @api.get(f"{LABELS}/<label>")
 @api.signed_in
+@api.arguments(schemas.LabelShowSchema)
 @api.allow(Ability.READ_LABELS)
 @api.response(200, schemas.LabelSchema)
-def show_label(project: Project, label: str) -> Label:
+def show_label(project: Project, fields: dict[str, Any], label: str) -> Label:
     """Show one label, by its id or its title."""
-    shown = find_label(project, label)
-    queries.add_priorities([shown])
-    return shown
+    return _prepared(project, find_label(usable_in(project, ancestors=fields["include_ancestor_groups"]), label))
+
+
+@api.post(LABELS)
+@api.signed_in
+@api.arguments(schemas.LabelCreateSchema)
+@api.allow(Ability.ADMIN_LABELS)
+@api.response(201, schemas.LabelSchema)
+def create_label(project: Project, fields: dict[str, Any]) -> Label:
+    """Create a label."""
+    return _prepared(project, label_rules.create_label(project, **fields))
+
+
+@api.put(f"{LABELS}/<label>")
+@api.signed_in
+@api.arguments(schemas.LabelUpdateSchema)
+@api.allow(Ability.ADMIN_LABELS)
+@api.response(200, schemas.LabelSchema)
+def update_label(project: Project, fields: dict[str, Any], label: str) -> Label:
+    """Change a label, or its priority in the project; issues and merge requests get its new name."""
+    return _update(project, _own(project, label), fields)
+
+
+@api.put(LABELS)
+@api.signed_in
+@api.arguments(schemas.NamedLabelUpdateSchema)
+@api.allow(Ability.ADMIN_LABELS)
+@api.response(200, schemas.LabelSchema)
+def update_named_label(project: Project, fields: dict[str, Any]) -> Label:
+    """Change the label that ``label_id`` or ``name`` names."""
+    return _update(project, _own(project, _name(fields)), fields)
+
+
+@api.delete(f"{LABELS}/<label>")
+@api.signed_in
+@api.allow(Ability.ADMIN_LABELS)
+@api.response(204)
+def delete_label(project: Project, label: str) -> None:
+    """Delete a label; issues and merge requests lose it."""
+    _delete(_own(project, label))
+
+
+@api.delete(LABELS)
+@api.signed_in
+@api.arguments(schemas.LabelNameSchema)
+@api.allow(Ability.ADMIN_LABELS)
+@api.response(204)
+def delete_named_label(project: Project, fields: dict[str, Any]) -> None:
+    """Delete the label that ``label_id`` or ``name`` names."""
+    _delete(_own(project, _name(fields)))
+
+
+@api.put(f"{LABELS}/<label>/promote")
+@api.signed_in
+@api.allow(Ability.READ_LABELS)
+@api.response(200, schemas.GroupLabelSchema)
+def promote_label(project: Project, label: str) -> Label:
+    """Make a label of the group of a label of the project."""
+    return _promote(project, label)
+
+
+@api.put(f"{LABELS}/promote")
+@api.signed_in
+@api.arguments(schemas.LabelPromoteSchema)
+@api.allow(Ability.READ_LABELS)
+@api.response(200, schemas.GroupLabelSchema)
+def promote_named_label(project: Project, fields: dict[str, Any]) -> Label:
+    """Make a label of the group of the label that ``name`` names."""
+    return _promote(project, fields["name"] or "")
+
+
+@group_api.get(GROUP_LABELS)
+@group_api.signed_in
+@group_api.arguments(schemas.GroupLabelFilterSchema)
+@group_api.allow(Ability.READ_GROUP)
+@group_api.response(200, schemas.GroupLabelWithCountsSchema(many=True))
+@group_api.paged
+def list_group_labels(group: Group, fields: dict[str, Any]) -> WithSchema:
+    """List the labels of a group; ``with_counts`` adds how often each is used in the projects below."""
+    requester, with_counts = caller(), fields["with_counts"]
+
+    def prepare(rows: list[Label]) -> None:
+        if with_counts:
+            queries.add_counts(requester, group, rows)
+
+    schema = schemas.GroupLabelWithCountsSchema if with_counts else schemas.GroupLabelSchema
+    return WithSchema(schema, queries.group_labels_matching(requester, group, **fields), prepare)
+
+
+@group_api.get(f"{GROUP_LABELS}/<label>")
+@group_api.signed_in
+@group_api.arguments(schemas.LabelShowSchema)
+@group_api.allow(Ability.READ_GROUP)
+@group_api.response(200, schemas.GroupLabelSchema)
+def show_group_label(group: Group, fields: dict[str, Any], label: str) -> Label:
+    """Show one label of a group, by its id or its title."""
+    return find_label(usable_in_group(group, ancestors=fields["include_ancestor_groups"]), label)
+
+
+@group_api.post(GROUP_LABELS)
+@group_api.signed_in
+@group_api.arguments(schemas.GroupLabelCreateSchema)
+@group_api.allow(Ability.ADMIN_GROUP_LABELS)
+@group_api.response(201, schemas.GroupLabelSchema)
+def create_group_label(group: Group, fields: dict[str, Any]) -> Label:
+    """Create a label of a group."""
+    return label_rules.create_label(group, **fields)
+
+
+@group_api.put(f"{GROUP_LABELS}/<label>")
+@group_api.signed_in
+@group_api.arguments(schemas.GroupLabelUpdateSchema)
+@group_api.allow(Ability.ADMIN_GROUP_LABELS)
+@group_api.response(200, schemas.GroupLabelSchema)
+def update_group_label(group: Group, fields: dict[str, Any], label: str) -> Label:
+    """Change a label of a group; issues and merge requests get its new name."""
+    return label_rules.update_label(_own_of_group(group, label), **fields)
+
+
+@group_api.put(GROUP_LABELS)
+@group_api.signed_in
+@group_api.arguments(schemas.NamedGroupLabelUpdateSchema)
+@group_api.allow(Ability.ADMIN_GROUP_LABELS)
+@group_api.response(200, schemas.GroupLabelSchema)
+def update_named_group_label(group: Group, fields: dict[str, Any]) -> Label:
+    """Change the label of a group that ``label_id`` or ``name`` names."""
+    return label_rules.update_label(_own_of_group(group, _name(fields)), **fields)
+
+
+@group_api.delete(f"{GROUP_LABELS}/<label>")
+@group_api.signed_in
+@group_api.allow(Ability.ADMIN_GROUP_LABELS)
+@group_api.response(204)
+def delete_group_label(group: Group, label: str) -> None:
+    """Delete a label of a group; issues and merge requests lose it."""
+    label_rules.delete_label(unmodified(_own_of_group(group, label)))
+
+
+@group_api.delete(GROUP_LABELS)
+@group_api.signed_in
+@group_api.arguments(schemas.LabelNameSchema)
+@group_api.allow(Ability.ADMIN_GROUP_LABELS)
+@group_api.response(204)
+def delete_named_group_label(group: Group, fields: dict[str, Any]) -> None:
+    """Delete the label of a group that ``label_id`` or ``name`` names."""
+    label_rules.delete_label(unmodified(_own_of_group(group, _name(fields))))
+
+
+def _prepared(project: Project, label: Label) -> Label:
+    queries.add_priorities(project, [label])
+    return label
+
+
+def _own(project: Project, id_or_title: str) -> Label:
+    return find_label(usable_in(project, ancestors=False), id_or_title)
+
+
+def _own_of_group(group: Group, id_or_title: str) -> Label:
+    return find_label(usable_in_group(group, ancestors=False), id_or_title)
+
+
+def _name(fields: dict[str, Any]) -> str:
+    name, label_id = fields.pop("name", None), fields.pop("label_id", None)
+    return str(label_id) if name is None else str(name)
+
+
+def _update(project: Project, label: Label, fields: dict[str, Any]) -> Label:
+    has_priority, priority = "priority" in fields, fields.pop("priority", None)
+    if fields:
+        _judge_group(label)
+        label_rules.update_label(label, **fields)
+    if has_priority:
+        label_rules.set_priority(project, label, priority)
+    return _prepared(project, label)
+
+
+def _delete(label: Label) -> None:
+    _judge_group(label)
+    label_rules.delete_label(unmodified(label))
+
+
+def _promote(project: Project, id_or_title: str) -> Label:
+    if isinstance(project.namespace, Group):
+        judge(caller(), Ability.ADMIN_GROUP_LABELS, project.namespace)
+    return label_rules.promote_label(project, _own(project, id_or_title))
+
+
+def _judge_group(label: Label) -> None:
+    """Require the role in the group of a label that was found through a project."""
+    if label.group is not None:
+        judge(caller(), Ability.ADMIN_GROUP_LABELS, label.group)

@@ -19,6 +19,7 @@ from project_service.domain.namespaces import Group, Namespace
 from project_service.domain.projects import DISABLED, ENABLED, FEATURES, Project
 from project_service.domain.repositories.models import may_be_default
 from project_service.domain.repositories.refs import is_like_sha, is_valid_name
+from project_service.domain.tracker import label_rules
 from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.locking import delete_locked, lock_row
@@ -112,7 +113,8 @@ def transfer_project(project: Project, namespace: Namespace) -> Project:
     """
     if namespace.id == project.namespace_id:
         raise Invalid(namespace="is where the project is already")
-    former = {"namespace": project.namespace.full_path}
+    left = project.namespace
+    former = {"namespace": left.full_path}
     for namespace_to_lock in sorted((project.namespace, namespace), key=lambda either: either.id):
         path_registry.lock_tree(namespace_to_lock)
     owner = db.session.get(User, namespace.owner_id) if namespace.owner_id is not None else None
@@ -124,6 +126,7 @@ def transfer_project(project: Project, namespace: Namespace) -> Project:
         project.namespace, project.namespace_id = namespace, namespace.id
         check(project, namespace, new=False, chooser=None)
     path_registry.move_project(project, Invalid(path=path_rules.TAKEN))
+    label_rules.keep_group_labels(project, left)
     if owner is not None and not queries.is_direct_member(project, owner):
         _add_owner(project, owner.id)
     audit.record_changes("project", project, former, {"namespace": namespace.full_path})

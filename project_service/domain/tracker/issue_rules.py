@@ -10,7 +10,7 @@ from sqlalchemy import delete
 from project_service.domain.events import recording
 from project_service.domain.events.models import Action
 from project_service.domain.projects import Project
-from project_service.domain.tracker import issues, labels
+from project_service.domain.tracker import issues, label_rules, labels
 from project_service.domain.tracker.counters import next_iid
 from project_service.domain.tracker.issues import CLOSED, OPENED, Issue
 from project_service.domain.tracker.notes import Note
@@ -33,6 +33,7 @@ def create_issue(author: User, project: Project, **fields: Any) -> Issue:
     issue = Issue(project_id=project.id, project=project, author_id=author.id, author=author, **fields)
     with db.session.no_autoflush:
         check_issue(issue)
+        label_rules.ensure_labels(project, issue.labels)
         issue.iid = next_iid(project.id, COUNTER)
         issue.assignees = list(assignees)
     db.session.add(issue)
@@ -46,12 +47,16 @@ def update_issue(author: User, issue: Issue, **fields: Any) -> Issue:
     state_event = fields.pop("state_event", None)
     was_confidential = issue.confidential
     with db.session.no_autoflush:
+        assigned, labelled = {user.id for user in issue.assignees}, frozenset(issue.labels)
         if "assignees" in fields:
             issue.assignees = list(fields.pop("assignees"))
-        labelled = frozenset(issue.labels)
         for name, value in fields.items():
             setattr(issue, name, value)
         check_issue(issue, labelled)
+        if labelled != set(issue.labels):
+            label_rules.ensure_labels(issue.project, set(issue.labels) - labelled)
+        if labelled != set(issue.labels) or assigned != {user.id for user in issue.assignees}:
+            issue.updated_at = clock.now()  # both are rows of other tables
     db.session.flush()
     if issue.confidential != was_confidential:
         recording.change_confidentiality(issue)

@@ -1,15 +1,20 @@
-"""Labels of projects: the table and finders."""
+"""Labels of projects and groups: the tables and finders.
+
+Issues and merge requests keep the titles of their labels. In a project a title means the project's own label, else that
+of the nearest group above.
+"""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-from sqlalchemy import ForeignKey, Select, UniqueConstraint, select
+from sqlalchemy import CheckConstraint, ColumnElement, ForeignKey, Index, Select, UniqueConstraint, or_, select
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
-from project_service.domain.projects import Project
-from project_service.kit.db.base import Model, Timestamps
+from project_service.domain.namespaces import Group, NamespaceAncestor
+from project_service.domain.projects import NO_PROJECT, Project
+from project_service.kit.db.base import Base, Key, Model, Timestamps
 from project_service.kit.db.large_texts import LargeText
 from project_service.kit.db.session import db, one
 from project_service.kit.http.errors import NotFound
@@ -23,13 +28,19 @@ BRIGHT = 500
 
 
 class Label(Timestamps, Model):
-    """A label of a project; an issue may have a label title without such a row."""
+    """A label of a project or, for all projects below it, of a group."""
 
     __tablename__ = "labels"
-    __table_args__ = (UniqueConstraint("project_id", "title"),)
+    __table_args__ = (
+        UniqueConstraint("project_id", "title"),
+        Index("ix_labels_group_id", "group_id", "title", unique=True),
+        CheckConstraint("(project_id IS NULL) <> (group_id IS NULL)", name="owner"),
+    )
 
-    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
-    project: Mapped[Project] = relationship()
+    project_id: Mapped[int | None] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    project: Mapped[Project | None] = relationship()
+    group_id: Mapped[int | None] = mapped_column(ForeignKey("namespaces.id", ondelete="CASCADE"))
+    group: Mapped[Group | None] = relationship()
     title: Mapped[str]
     color: Mapped[str] = mapped_column(default=DEFAULT_COLOR)
     description: Mapped[LargeText | None]
@@ -39,20 +50,46 @@ class Label(Timestamps, Model):
     counts: dict[str, int]
 
 
-def labels_of(project: Project) -> Select[Label]:
-    """The labels of a project, by title."""
-    return select(Label).where(Label.project_id == project.content_id).order_by(Label.title)
+class LabelPriority(Base):
+    """The priority of a label in a project, also of a label of a group; lower is more important."""
+
+    __tablename__ = "label_priorities"
+
+    project_id: Mapped[int] = mapped_column(Key, ForeignKey("projects.id", ondelete="CASCADE"), primary_key=True)
+    label_id: Mapped[int] = mapped_column(
+        Key, ForeignKey("labels.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
+    priority: Mapped[int]
 
 
-def find_label(project: Project, id_or_title: str) -> Label:
-    """One label by its id or, if no label has that id, by its title."""
-    statement = labels_of(project)
+def groups_above(namespace_id: Any) -> Select[int]:
+    """The ids of a namespace and of those above it."""
+    return select(NamespaceAncestor.ancestor_id).where(NamespaceAncestor.namespace_id == namespace_id)
+
+
+def usable_in(project: Project, *, ancestors: bool = True) -> ColumnElement[bool]:
+    """The condition for the labels of a project: its own, and those of the groups above or of the direct group only."""
+    if project.content_id == NO_PROJECT:
+        return Label.project_id == NO_PROJECT
+    groups = groups_above(project.namespace_id) if ancestors else [project.namespace_id]
+    return or_(Label.project_id == project.id, Label.group_id.in_(groups))
+
+
+def usable_in_group(group: Group, *, ancestors: bool = True) -> ColumnElement[bool]:
+    """The condition for the labels of a group: its own and, with ``ancestors``, those of the groups above."""
+    return Label.group_id.in_(groups_above(group.id) if ancestors else [group.id])
+
+
+def find_label(usable: ColumnElement[bool], id_or_title: str) -> Label:
+    """One of the labels for which ``usable`` holds, by its id or, if none has that id, by its title."""
+    statement = select(Label).where(usable)
     number = whole_number(id_or_title)
     if number is not None:
         by_id = db.session.scalar(statement.where(Label.id == number))
         if by_id is not None:
             return by_id
-    return one(statement.where(Label.title == id_or_title), NotFound("Label"))
+    own_first = statement.where(Label.title == id_or_title).order_by(Label.project_id.is_(None), Label.id.desc())
+    return one(own_first.limit(1), NotFound("Label"))
 
 
 def text_color(color: str) -> str:

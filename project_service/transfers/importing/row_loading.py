@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import func, select, update
+from sqlalchemy import func, or_, select, update
 
 from project_service.domain.events.models import Event
+from project_service.domain.projects import Project
 from project_service.domain.repositories.releases import Release
 from project_service.domain.tracker import milestones
 from project_service.domain.tracker.issues import Issue
-from project_service.domain.tracker.labels import Label
+from project_service.domain.tracker.labels import Label, groups_above
 from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.users import User
@@ -182,7 +183,11 @@ def _new_context(project_id: int, users: UserMapping, record: ProjectImport) -> 
 
 def _stored_state(project_id: int) -> ProjectState:
     """What former attempts have stored of the project."""
-    labels = db.session.execute(select(Label.title, Label.id).where(Label.project_id == project_id)).all()
+    namespace_id = select(Project.namespace_id).where(Project.id == project_id).scalar_subquery()
+    usable = or_(Label.project_id == project_id, Label.group_id.in_(groups_above(namespace_id)))
+    labels = db.session.execute(
+        select(Label.title, Label.id).where(usable).order_by(Label.project_id.nulls_first())
+    ).all()
     stored = db.session.execute(
         select(Milestone.title, Milestone.id, Milestone.iid).where(Milestone.project_id == project_id)
     ).all()

@@ -42,13 +42,13 @@ def make_issue(project, iid, labels, **fields):
 
 
 def test_a_label_has_the_documented_keys(project, as_):
-    extra = {"priorities": [{"priority": 3}], "type": "ProjectLabel"}
-    label = make_label(project, "bug", color="#ff0000", description="It does not work", extra=extra)
+    label = make_label(project, "bug", color="#ff0000", description="It does **not** work", priority=3)
 
     expected = {
         "id": label.id,
         "name": "bug",
-        "description": "It does not work",
+        "description": "It does **not** work",
+        "description_html": "It does <strong>not</strong> work",
         "text_color": "#FFFFFF",
         "color": "#ff0000",
         "subscribed": False,
@@ -74,13 +74,6 @@ def test_an_invalid_stored_color_gets_a_white_text_color(color, project, as_):
     make_label(project, "a", color=color)
 
     assert as_(GUS).get(labels_path(project, "a")).json["text_color"] == "#FFFFFF"
-
-
-@pytest.mark.parametrize("extra", [None, {}, *({"priorities": it} for it in (None, [], [7], {}, [{"priority": "x"}]))])
-def test_a_label_without_priority_has_null(extra, project, as_):
-    make_label(project, "a", extra=extra)
-
-    assert as_(GUS).get(labels_path(project)).json[0]["priority"] is None
 
 
 @pytest.mark.both_databases

@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import and_, func, or_, select
 
+from project_service.domain.namespaces import Namespace
 from project_service.domain.tracker import issues
 from project_service.domain.tracker.issues import Issue, IssueLabel
-from project_service.domain.tracker.labels import DEFAULT_COLOR, LONGEST_TITLE, Label, text_color
+from project_service.domain.tracker.labels import (
+    DEFAULT_COLOR,
+    LONGEST_TITLE,
+    Label,
+    LabelPriority,
+    groups_above,
+    text_color,
+)
 from project_service.transfers.exporting.context import ExportContext
 from project_service.transfers.exporting.templates import LABEL, Line, filled
 
@@ -23,12 +31,13 @@ def serialize_labels(context: ExportContext) -> Iterator[Line]:
 
 def label_lines(context: ExportContext) -> Iterator[Line]:
     """Generate the labels that have a row; with ``textColor``, which nested labels do not have."""
-    columns = (Label.id, Label.title, Label.color, Label.description, Label.extra)
+    columns = (Label.id, Label.title, Label.color, Label.description, Label.extra, LabelPriority.priority)
     statement = select(*columns, context.iso(Label.created_at), context.iso(Label.updated_at))
+    statement = statement.outerjoin(LabelPriority, LabelPriority.label_id == Label.id)
     statement = statement.where(Label.project_id == context.project.id)
     at_once = context.rows_at_once(Label, Label.color, Label.description, Label.extra)
     for rows in context.portions(statement, Label.id, at_once):
-        for number, title, color, description, extra, created_at, updated_at in rows:
+        for number, title, color, description, extra, priority, created_at, updated_at in rows:
             yield (
                 {"textColor": text_color(color)}
                 | filled(LABEL, extra)
@@ -42,14 +51,52 @@ def label_lines(context: ExportContext) -> Iterator[Line]:
                     "template": bool((extra or {}).get("template")),
                     "description": description,
                     "type": "ProjectLabel",
-                    "priorities": (extra or {}).get("priorities", []),
+                    "priorities": _priorities((extra or {}).get("priorities"), priority, created_at),
                 }
             )
 
 
+def group_label_lines(context: ExportContext) -> Iterator[Line]:
+    """Generate the labels of groups above that issues have; farther ones first, so that the nearest comes last."""
+    columns = (Label.id, Label.group_id, Label.title, Label.color, Label.description, LabelPriority.priority)
+    above = groups_above(context.project.namespace_id)
+    of_project = and_(LabelPriority.label_id == Label.id, LabelPriority.project_id == context.project.id)
+    used = select(IssueLabel.title).join(Issue, Issue.id == IssueLabel.issue_id)
+    statement = (
+        select(*columns, context.iso(Label.created_at), context.iso(Label.updated_at))
+        .join(Namespace, Namespace.id == Label.group_id)
+        .outerjoin(LabelPriority, of_project)
+        .where(Label.group_id.in_(above), Label.title.in_(used.where(Issue.project_id == context.project.id)))
+        .order_by(func.length(Namespace.full_path))
+    )
+    for number, group_id, title, color, description, priority, created_at, updated_at in context.execute(statement):
+        yield LABEL | {
+            "id": number,
+            "title": title,
+            "color": color,
+            "project_id": None,
+            "created_at": created_at,
+            "updated_at": updated_at,
+            "template": False,
+            "description": description,
+            "group_id": group_id,
+            "type": "GroupLabel",
+            "priorities": _priorities(None, priority, created_at),
+        }
+
+
+def _priorities(imported: Any, priority: int | None, created_at: str) -> list[Line]:
+    """The priority of a label in the project as archives have it, with what an archive said of the same."""
+    first = imported[0] if isinstance(imported, list) and imported else None
+    if isinstance(first, dict) and first.get("priority") == priority:
+        return list(imported)
+    return [] if priority is None else [{"priority": priority, "created_at": created_at, "updated_at": created_at}]
+
+
 def undescribed_labels(context: ExportContext) -> Iterator[Line]:
     """Generate labels for the titles on issues that have no row; importers create a label for each."""
-    described = select(Label.title).where(Label.project_id == context.project.id)
+    above = groups_above(context.project.namespace_id)
+    described = select(Label.title).where(or_(Label.project_id == context.project.id, Label.group_id.in_(above)))
     statement = (
         select(IssueLabel.title, context.iso(func.min(Issue.created_at)))
         .join(Issue, Issue.id == IssueLabel.issue_id)

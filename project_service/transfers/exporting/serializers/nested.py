@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from project_service.kit import exact_json
 from project_service.transfers.exporting.context import ExportContext
-from project_service.transfers.exporting.serializers.labels import label_lines, undescribed_labels
+from project_service.transfers.exporting.serializers.labels import group_label_lines, label_lines, undescribed_labels
 from project_service.transfers.exporting.serializers.milestones import serialize_milestones
 from project_service.transfers.exporting.templates import Line
 
@@ -17,6 +17,8 @@ MILESTONE_KEYS = ("id", "title", "project_id", "due_date", "created_at", "update
 
 def load_nested(context: ExportContext) -> None:
     """Read the labels and milestones that are nested in other rows into the context."""
+    for line in group_label_lines(context):
+        context.labels[line["title"]] = _nested_line(context, line, (*LABEL_KEYS, "group_id"))
     for line in label_lines(context):
         del line["textColor"]
         context.labels[line["title"]] = _nested_line(context, line, LABEL_KEYS)

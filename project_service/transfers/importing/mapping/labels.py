@@ -6,8 +6,9 @@ from contextlib import suppress
 from typing import Any
 
 from project_service.domain.tracker import labels
-from project_service.domain.tracker.labels import Label
+from project_service.domain.tracker.labels import Label, LabelPriority
 from project_service.kit.db.base import Base
+from project_service.kit.http.fields import LARGEST_INTEGER
 from project_service.transfers.archive import layout
 from project_service.transfers.importing.mapping.context import MAPPED_BY_ALL, ImportContext, MappedKeys
 from project_service.transfers.importing.mapping.values import name_of, objects_in, title_of
@@ -17,7 +18,7 @@ LABEL_KEYS = MappedKeys(MAPPED_BY_ALL | {"title", "color", "description"}, froze
 
 
 def map_label(context: ImportContext, row: dict[str, Any]) -> None:
-    """Add a label, unless the project has one of this title."""
+    """Add a label, unless the project or a group above has one of this title."""
     title = title_of(row)
     if title in context.state.labels:
         return
@@ -36,6 +37,9 @@ def map_label(context: ImportContext, row: dict[str, Any]) -> None:
             *context.timestamps_of(row),
         ),
     )
+    priority = _priority_of(row.get("priorities"))
+    if priority is not None:
+        context.batch.add(LabelPriority, (context.project_id, number, priority))
 
 
 def map_label_links(context: ImportContext, row: dict[str, Any], model: type[Base], number: int) -> None:
@@ -61,3 +65,10 @@ def map_mentioned_labels(context: ImportContext, rows: Any) -> None:
     for row in objects_in(rows):
         with suppress(RowRefused):
             _map_linked_label(context, row)
+
+
+def _priority_of(rows: Any) -> int | None:
+    """The first priority of a label, which belongs to the exported project."""
+    number = next((row.get("priority") for row in objects_in(rows)), None)
+    is_number = isinstance(number, int) and not isinstance(number, bool) and 0 <= number <= LARGEST_INTEGER
+    return number if is_number else None

@@ -6,7 +6,7 @@ from project_service.domain.events.models import Event
 from project_service.domain.repositories.releases import Release, ReleaseLink
 from project_service.domain.tracker.designs import Design
 from project_service.domain.tracker.issues import Issue, IssueAssignee, IssueLabel
-from project_service.domain.tracker.labels import Label
+from project_service.domain.tracker.labels import Label, LabelPriority
 from project_service.domain.tracker.merge_requests import MergeRequest, MergeRequestLabel
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.notes import Note
@@ -18,6 +18,7 @@ COLUMNS: dict[type[Base], tuple[str, ...]] = {
     model: tuple(names.split())
     for model, names in (
         (Label, "id project_id title color description extra created_at updated_at"),
+        (LabelPriority, "project_id label_id priority"),
         (Milestone, "id project_id iid title description state start_date due_date extra created_at updated_at"),
         (
             Issue,

@@ -91,8 +91,8 @@ def delete_label(project: Project, label: str) -> None:
 
 @api.delete(LABELS)
 @api.signed_in
-@api.arguments(schemas.LabelNameSchema)
 @api.allow(Ability.ADMIN_LABELS)
+@api.arguments(schemas.LabelNameSchema)
 @api.response(204)
 def delete_named_label(project: Project, fields: dict[str, Any]) -> None:
     """Delete the label that ``label_id`` or ``name`` names."""
@@ -101,7 +101,7 @@ def delete_named_label(project: Project, fields: dict[str, Any]) -> None:
 
 @api.put(f"{LABELS}/<label>/promote")
 @api.signed_in
-@api.allow(Ability.READ_LABELS)
+@api.allow(Ability.ADMIN_LABELS)
 @api.response(200, schemas.GroupLabelSchema)
 def promote_label(project: Project, label: str) -> Label:
     """Make a label of the group of a label of the project."""
@@ -111,7 +111,7 @@ def promote_label(project: Project, label: str) -> Label:
 @api.put(f"{LABELS}/promote")
 @api.signed_in
 @api.arguments(schemas.LabelPromoteSchema)
-@api.allow(Ability.READ_LABELS)
+@api.allow(Ability.ADMIN_LABELS)
 @api.response(200, schemas.GroupLabelSchema)
 def promote_named_label(project: Project, fields: dict[str, Any]) -> Label:
     """Make a label of the group of the label that ``name`` names."""
@@ -187,8 +187,8 @@ def delete_group_label(group: Group, label: str) -> None:
 
 @group_api.delete(GROUP_LABELS)
 @group_api.signed_in
-@group_api.arguments(schemas.LabelNameSchema)
 @group_api.allow(Ability.ADMIN_GROUP_LABELS)
+@group_api.arguments(schemas.LabelNameSchema)
 @group_api.response(204)
 def delete_named_group_label(group: Group, fields: dict[str, Any]) -> None:
     """Delete the label of a group that ``label_id`` or ``name`` names."""

@@ -25,7 +25,7 @@ def _choices() -> dict[str, str]:
     return {
         HTTP: TYPES[HTTP],
         **{name: PRESETS[name].name for name in any_tool},
-        PROMETHEUS: PRESETS[ALERTMANAGER].name,
+        PROMETHEUS: TYPES[PROMETHEUS],
         **{name: PRESETS[name].name for name in named},
         OPSGENIE: TYPES[OPSGENIE],
     }
@@ -35,9 +35,10 @@ class IntegrationForm(Form):
     """Form of an integration of any type."""
 
     type = SelectField(
-        "Monitoring tool",
+        "Integration type",
         choices=_choices(),
-        description="A tool that is not listed: HTTP Endpoint, with the fields of its messages mapped below. "
+        description="The monitoring tool. Prometheus: the webhook of its Alertmanager. "
+        "One that is not listed: HTTP Endpoint, with the fields of its messages mapped below. "
         "Opsgenie: no alerts are received here; the list of alerts leads to Opsgenie.",
     )
     name = StringField(

@@ -13,7 +13,9 @@ from project_service.domain.projects import Project
 from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.users import User
-from project_service.kit.db.base import Model, Timestamps, index_where_present
+from project_service.kit.db import text_search
+from project_service.kit.db.base import Model, Timestamps, index_where_present, table_of
+from project_service.kit.db.text_search import TextIndex
 from project_service.kit.security.key_ring import Encrypted
 
 TARGET = "AlertManagement::Alert"
@@ -204,6 +206,8 @@ class Alert(Timestamps, Model):
     integration_id: Mapped[int | None] = mapped_column(ForeignKey("alert_integrations.id", ondelete="SET NULL"))
     integration: Mapped[AlertIntegration | None] = relationship()
 
+
+TEXTS = text_search.add(TextIndex(table_of(Alert), ("title", "description", "service", "monitoring_tool", "hosts")))
 
 # the expression of the indexes, for orders
 listed_at = case((Alert.started_at > Alert.created_at, Alert.created_at), else_=Alert.started_at)

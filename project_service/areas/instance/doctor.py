@@ -11,6 +11,7 @@ from sqlalchemy import func, select, text
 
 from project_service.areas.instance.version import COMPATIBLE, OWN
 from project_service.kit import jobs, mail
+from project_service.kit.db import text_search
 from project_service.kit.db.revisions import current_revision, newest_revision
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.jobs import Task, rq_worker
@@ -43,6 +44,7 @@ def examine(settings: Settings) -> list[CheckResult]:
         "worker": _worker,
         "jobs": _jobs,
         "mails": _mails,
+        "search": _search,
     }
     return [_find(part, look) for part, look in parts.items()]
 
@@ -88,6 +90,17 @@ def _database() -> str:
     with unit_of_work(write=False):
         db.session.execute(text("SELECT 1"))
     return f"{db.engine.dialect.name} answers"
+
+
+def _search() -> str:
+    missing = [index.name for index in text_search.INDEXES if not text_search.has_index(index)]
+    if missing:
+        return (
+            f"without the extension {text_search.EXTENSION} of PostgreSQL only the newest rows are searched"
+            f" ({', '.join(missing)}): install it (Debian: postgresql-contrib), run CREATE EXTENSION"
+            f" {text_search.EXTENSION} as its administrator, then project-service db upgrade"
+        )
+    return f"{len(text_search.INDEXES)} indexes of texts"
 
 
 def _secrets(settings: Settings) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import flask_migrate
 from flask import current_app
 
+from project_service.kit.db import text_search
 from project_service.kit.db.base import MIGRATIONS
 from project_service.kit.db.session import db
 
@@ -15,6 +16,8 @@ def upgrade(revision: str = "head") -> None:
     """Upgrade the database of the current application to a revision, by default the newest."""
     _attach()
     flask_migrate.upgrade(revision=revision)
+    with db.engine.begin() as connection:
+        text_search.create_missing(connection)
 
 
 def downgrade(revision: str) -> None:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlalchemy import Connection, column, inspect, select, table
 
 from project_service.kit.db.base import MIGRATIONS
 
 VERSION_TABLE = "alembic_version"
+_OWN = re.compile(r'^revision = "(\w+)"', re.MULTILINE)
+_BEFORE = re.compile(r'^down_revision = "(\w+)"', re.MULTILINE)
 
 
 def newest_revision() -> str:
-    """Return the revision of the newest migration, with which the name of its file begins."""
-    return max(path.name.partition("_")[0] for path in (MIGRATIONS / "versions").glob("[0-9]*.py"))
+    """Return the revision of the newest migration: the one that no other comes after."""
+    sources = [path.read_text() for path in (MIGRATIONS / "versions").glob("[0-9]*.py")]
+    revisions, followed = ({found[1] for text in sources if (found := each.search(text))} for each in (_OWN, _BEFORE))
+    [newest] = revisions - followed
+    return newest
 
 
 def current_revision(connection: Connection) -> str | None:

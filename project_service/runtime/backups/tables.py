@@ -51,12 +51,23 @@ PARSERS: dict[type[TypeEngine[Any]], Callable[[Any], Any]] = {
 
 def tables(connection: Connection) -> list[TableClause]:
     """Return all tables of the service, reflected from the database."""
-    inspector = inspect(connection)
+    inspector, derived = inspect(connection), _search_tables(connection)
     return [
         table(name, *(column(each["name"], each["type"]) for each in inspector.get_columns(name)))
         for name in sorted(inspector.get_table_names())
-        if name != VERSION_TABLE
+        if name != VERSION_TABLE and not name.startswith(derived)
     ]
+
+
+def _search_tables(connection: Connection) -> tuple[str, ...]:
+    """Return the names of the virtual tables of SQLite; those of the tables behind them begin with theirs.
+
+    They are indexes of texts, which triggers fill again.
+    """
+    if connection.dialect.name != "sqlite":
+        return ()
+    virtual = text("SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL TABLE%'")
+    return tuple(connection.scalars(virtual))
 
 
 def is_empty(connection: Connection, source: TableClause) -> bool:

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import datetime as dt
-import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Text, TextClause, cast, func, select, text, true
+from sqlalchemy import ColumnElement, Select, Text, TextClause, and_, cast, func, or_, select, text, true
 from sqlalchemy.orm import aliased, defer, selectinload
 
-from project_service.areas.alerts.models import Alert, Severity, Status, listed_at
+from project_service.areas.alerts.models import TEXTS, Alert, AlertIntegration, Severity, Status, listed_at
 from project_service.areas.alerts.queries import OPEN
 from project_service.domain.projects import Project
 from project_service.domain.tracker.environments import Environment
 from project_service.domain.users import ids_by_username
 from project_service.kit import exact_json
-from project_service.kit.db import searching
+from project_service.kit.db import searching, text_search
 from project_service.kit.db.session import NO_LAZY_LOADING, db
 from project_service.kit.http.pagination import MAX_COUNTED_ROWS
 
-BETWEEN = "\n"
+MAX_SCANNED_ALERTS = 20_000  # the newest, by a search that no index serves
 ALL = tuple(Status)
 TABS: dict[str, tuple[str, tuple[Status, ...]]] = {
     "open": ("Open", OPEN),
@@ -81,31 +79,44 @@ class AlertOrder:
     direction: str = "desc"
 
 
-def alerts_matching(
-    project: Project,
-    wanted: AlertFilter,
-    order: AlertOrder = AlertOrder(),
-    statuses: tuple[Status, ...] = ALL,
-) -> Select[Alert]:
-    """Select the alerts of some statuses, filtered and ordered, with what lists show of them."""
-    statement = select(Alert).where(
-        Alert.project_id == project.id, _within(statuses, order.name), *_conditions(project, wanted)
-    )
-    descending = (order.direction != "asc") != (order.name in REVERSED)
-    columns = [column.desc() if descending else column.asc() for column in SORTS[order.name]]
-    if order.name == "ended_at":  # the databases differ in the position of NULL
-        columns[0] = columns[0].nulls_last()
-    loaded = selectinload(Alert.issue), selectinload(Alert.assignee), defer(Alert.payload)
-    return statement.order_by(*columns).options(*loaded, NO_LAZY_LOADING)
+@dataclass(frozen=True, slots=True)
+class AlertSelection:
+    """The alerts of a project that match a filter; ``is_cut`` if a search left older alerts out."""
+
+    conditions: tuple[ColumnElement[bool], ...]
+    is_cut: bool = False
+
+    def ordered(self, order: AlertOrder = AlertOrder(), statuses: tuple[Status, ...] = ALL) -> Select[Alert]:
+        """Select those of some statuses in an order, with what lists show of them."""
+        statement = select(Alert).where(_within(statuses, order.name), *self.conditions)
+        descending = (order.direction != "asc") != (order.name in REVERSED)
+        columns = [column.desc() if descending else column.asc() for column in SORTS[order.name]]
+        if order.name == "ended_at":  # the databases differ in the position of NULL
+            columns[0] = columns[0].nulls_last()
+        loaded = selectinload(Alert.issue), selectinload(Alert.assignee), defer(Alert.payload)
+        return statement.order_by(*columns).options(*loaded, NO_LAZY_LOADING)
+
+    def counts(self) -> dict[str, int]:
+        """Count those of each tab, up to ``MAX_COUNTED_ROWS`` each."""
+        by_status = _counted_at_once(self.conditions) if len(self.conditions) > 1 else None
+        if by_status is None:
+            by_status = _counted_apart(self.conditions)
+        return {
+            tab: min(sum(by_status[one] for one in statuses), MAX_COUNTED_ROWS) for tab, (_, statuses) in TABS.items()
+        }
 
 
-def counts_of(project: Project, wanted: AlertFilter) -> dict[str, int]:
-    """Count the alerts of each tab under the same filter, up to ``MAX_COUNTED_ROWS`` each."""
-    conditions = (Alert.project_id == project.id, *_conditions(project, wanted))
-    by_status = _counted_at_once(conditions) if len(conditions) > 1 else None
-    if by_status is None:
-        by_status = _counted_apart(conditions)
-    return {tab: min(sum(by_status[one] for one in statuses), MAX_COUNTED_ROWS) for tab, (_, statuses) in TABS.items()}
+def alerts_matching(project: Project, wanted: AlertFilter) -> AlertSelection:
+    """Select the alerts of a project that match a filter."""
+    conditions: list[ColumnElement[bool]] = [Alert.project_id == project.id, *_conditions(project, wanted)]
+    words, is_cut = text_search.words_of(wanted.search), False
+    if words:
+        if text_search.needs_scan(TEXTS, words):
+            newest = db.session.scalar(select(func.max(Alert.iid)).where(Alert.project_id == project.id)) or 0
+            is_cut = newest > MAX_SCANNED_ALERTS
+            conditions.append(Alert.iid > newest - MAX_SCANNED_ALERTS)
+        conditions.append(_containing(project, words))
+    return AlertSelection(tuple(conditions), is_cut)
 
 
 def _counted_at_once(conditions: tuple[ColumnElement[bool], ...]) -> dict[Status, int] | None:
@@ -139,8 +150,6 @@ def _within(statuses: tuple[Status, ...], order: str) -> ColumnElement[bool] | T
 
 
 def _conditions(project: Project, wanted: AlertFilter) -> Iterator[ColumnElement[bool]]:
-    if search := wanted.search.strip().lower():
-        yield _containing(search)
     if wanted.severities:
         yield Alert.severity.in_(wanted.severities)
     if wanted.integration_id is not None:
@@ -167,10 +176,17 @@ def _conditions(project: Project, wanted: AlertFilter) -> Iterator[ColumnElement
             yield column <= before
 
 
-def _containing(search: str) -> ColumnElement[bool]:
-    columns = (Alert.title, Alert.description, Alert.monitoring_tool, Alert.service)
-    # one case folding for all columns, since it is the slowest part; the separator occurs in no search
-    together = reduce(operator.add, (func.coalesce(column, "") + BETWEEN for column in columns))
-    # SQLite's own function knows the letters of ASCII only, and is much faster than one that knows all
-    fold = func.lower if search.isascii() else searching.folded
-    return fold(together).contains(search, autoescape=True)
+def _containing(project: Project, words: list[str]) -> ColumnElement[bool]:
+    """Return the condition that an alert or the name of its integration contains each word."""
+    named = select(AlertIntegration.id, AlertIntegration.name).where(AlertIntegration.project_id == project.id)
+    names = {number: name.lower() for number, name in db.session.execute(named)}
+    by_word = {word: [number for number, name in names.items() if word in name] for word in words}
+    in_texts = [word for word in words if not by_word[word]]
+    return and_(
+        *([text_search.contains(TEXTS, in_texts)] if in_texts else []),
+        *(
+            or_(Alert.integration_id.in_(numbers), text_search.contains(TEXTS, [word]))
+            for word, numbers in by_word.items()
+            if numbers
+        ),
+    )

@@ -83,7 +83,8 @@ def list_alerts(project: Project) -> Any:
         wanted["order_by"] = "started_at"
     filters = listing.AlertFilter(search=wanted["search"], assignee_username=wanted["assignee_username"])
     order, statuses = listing.AlertOrder(wanted["order_by"], wanted["sort"]), listing.TABS[wanted["tab"]][1]
-    page = read_page(listing.alerts_matching(project, filters, order, statuses), request.args.get("page"))
+    selection = listing.alerts_matching(project, filters)
+    page = read_page(selection.ordered(order, statuses), request.args.get("page"))
     now = clock.now()
     return render_template(
         "alerts/list.html",
@@ -93,7 +94,7 @@ def list_alerts(project: Project) -> Any:
         sorts=listing.SORT_NAMES,
         most=MAX_COUNTED_ROWS,
         tabs={name: title for name, (title, _) in listing.TABS.items()},
-        counts=listing.counts_of(project, filters),
+        counts=selection.counts(),
         chart=charts.last_days(project),
         severity=Severity,
         status=Status,

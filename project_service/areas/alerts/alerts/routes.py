@@ -37,7 +37,7 @@ def list_alerts(project: Project, fields: dict[str, Any]) -> Select[Alert]:
     statuses = tuple(schemas.STATUSES[word] for word in fields.pop("status", None) or schemas.STATUSES)
     severities = tuple(schemas.SEVERITIES[word] for word in fields.pop("severity", None) or ())
     wanted = AlertFilter(severities=severities, **{name: value for name, value in fields.items() if value is not None})
-    return listing.alerts_matching(project, wanted, order, statuses).options(*listing.ENVIRONMENT)
+    return listing.alerts_matching(project, wanted).ordered(order, statuses).options(*listing.ENVIRONMENT)
 
 
 @api.get(ONE)

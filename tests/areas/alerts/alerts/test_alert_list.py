@@ -155,15 +155,26 @@ def test_a_column_header_reverses_the_order_and_returns_to_page_one(developer, m
         ("+full+", [1]),
         ("%C3%BCber", [6]),
         ("%C3%9CBER", [6]),
-        ("db-2", []),
+        ("db-2", [1]),
+        ("full+disk", [1]),
+        ("disk+smoke", []),
+        ("%22full+disk%22", []),
+        ("%22100+slow%22", [2]),
+        ("ki+na", [4]),
+        ("ve", [5]),
+        ("disk+10", [1, 2]),
+        ("pingdom", [3]),
+        ("smoke+pingd", [3]),
+        ("payloads", []),
         ("%5C", []),
     ],
 )
-def test_the_search_is_literal_and_covers_four_fields(search, iids, developer, make_alert):
-    make_alert(1, title="Disk 100% full", hosts=["db-2"], payload={"host": "db-2"})
+def test_the_search_is_literal_and_takes_all_words(search, iids, developer, make_alert, project):
+    source = store(AlertIntegration(project_id=project.id, name="Pingdom", endpoint_identifier="1f", token="t"))
+    make_alert(1, title="Disk 100% full", hosts=["db-2"], payload={"host": "payloads"})
     make_alert(2, title="disk_io 100 slow")
-    make_alert(3, description="There is Smoke")
-    make_alert(4, monitoring_tool="Nagios")
+    make_alert(3, description="There is Smoke", integration_id=source.id)
+    make_alert(4, monitoring_tool="Nagios", title="Kitchen")
     make_alert(5, service="ovens")
     make_alert(6, title="Überhitzung")
 

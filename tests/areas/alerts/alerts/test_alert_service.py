@@ -311,6 +311,6 @@ def test_open_alerts_come_last_when_ordered_by_end(sort, titles, project):
             for iid, (title, end) in enumerate(ends.items(), start=1)
         )
 
-    ordered = db.session.scalars(listing.alerts_matching(project, AlertFilter(), AlertOrder("ended_at", sort)))
+    ordered = db.session.scalars(listing.alerts_matching(project, AlertFilter()).ordered(AlertOrder("ended_at", sort)))
 
     assert [alert.title for alert in ordered] == titles

@@ -1,0 +1,148 @@
+"""Search for parts of texts by an index of trigrams: FTS5 on SQLite, ``pg_trgm`` on PostgreSQL.
+
+Each ``TextIndex`` covers some columns of a table. On SQLite it is an FTS5 table, which a migration creates with the
+triggers that keep it current in the same transaction. On PostgreSQL it is an index of an expression, which
+``create_missing`` creates after each upgrade where the server has the extension. Without an index, and for words of
+less than ``MIN_WORD_CHARACTERS``, the texts of rows are compared: callers bound how many (``needs_scan``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    String,
+    Table,
+    and_,
+    bindparam,
+    column,
+    func,
+    inspect,
+    literal_column,
+    select,
+    table,
+    text,
+)
+
+from project_service.kit.db import searching
+from project_service.kit.db.session import db
+
+MIN_WORD_CHARACTERS = 3
+MAX_WORDS = 10
+EXTENSION = "pg_trgm"
+# more rows than this with a word: comparing texts in the order of a list finds a page of them sooner
+MAX_MATCHES = 10_000
+_WORD = re.compile(r'"([^"]+)"|(\S+)')
+
+
+INDEXES: list[TextIndex] = []
+
+
+@dataclass(frozen=True, slots=True)
+class TextIndex:
+    """The columns of a table whose texts are searched; others than texts are searched as they are stored."""
+
+    table: Table
+    columns: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the FTS5 table of SQLite, and of the index of PostgreSQL."""
+        return f"{self.table.name}_search"
+
+    def expression(self, prefix: str = "") -> str:
+        """Return the SQL of all texts of a row, one on each line."""
+        texts = (f"coalesce(CAST({prefix}{name} AS TEXT), '')" for name in self.columns)
+        return " || '\n' || ".join(texts)
+
+
+def add(index: TextIndex) -> TextIndex:
+    """Register an index, which upgrades create and ``doctor`` examines."""
+    INDEXES.append(index)
+    return index
+
+
+def words_of(query: str) -> list[str]:
+    """Return the words of a query in lower case; what is quoted is one word."""
+    words = ((quoted or word).strip().lower().replace("\0", "") for quoted, word in _WORD.findall(query))
+    return list(dict.fromkeys(word for word in words if word))[:MAX_WORDS]
+
+
+def needs_scan(index: TextIndex, words: Sequence[str]) -> bool:
+    """Whether no index serves any of the words, so that the caller has to bound the rows that are compared."""
+    return not any(map(_is_long, words)) or not has_index(index)
+
+
+def has_index(index: TextIndex) -> bool:
+    """Whether the index exists in the current database."""
+    if db.engine.dialect.name == "sqlite":
+        return True
+    return db.session.scalar(_existing(index)) is not None
+
+
+def contains(index: TextIndex, words: Sequence[str]) -> ColumnElement[bool]:
+    """Return the condition that the texts of a row contain all words, in any case."""
+    if db.engine.dialect.name != "sqlite":
+        return and_(*(_compares(index, word) for word in words))
+    indexed = [word for word in words if _is_long(word)]
+    compared = [_compares(index, word) for word in words if not _is_long(word)]
+    if indexed and not _is_frequent(index, indexed):
+        return and_(index.table.c.id.in_(_matches(index, indexed)), *compared)
+    return and_(*(_compares(index, word) for word in indexed), *compared)
+
+
+def create_missing(connection: Connection) -> None:
+    """Create the indexes of PostgreSQL that do not exist, if the server has the extension and lets us use it."""
+    if connection.dialect.name != "postgresql" or not _has_extension(connection):
+        return
+    for index in INDEXES:
+        if inspect(connection).has_table(index.table.name):
+            connection.exec_driver_sql(
+                f"CREATE INDEX IF NOT EXISTS {index.name} ON {index.table.name}"
+                f" USING gin (lower({index.expression()}) gin_trgm_ops)"
+            )
+
+
+def _has_extension(connection: Connection) -> bool:
+    """Whether the extension is installed in the database, now or before."""
+    known = text("SELECT installed_version FROM pg_available_extensions WHERE name = :name")
+    found = connection.execute(known, {"name": EXTENSION}).first()
+    if found is None or found[0] is not None:
+        return found is not None
+    may_create = text("SELECT has_database_privilege(current_database(), 'CREATE')")
+    if not connection.scalar(may_create):
+        return False
+    connection.exec_driver_sql(f"CREATE EXTENSION IF NOT EXISTS {EXTENSION}")  # a trusted one: the owner may
+    return True
+
+
+def _existing(index: TextIndex) -> ColumnElement[str]:
+    return func.to_regclass(index.name).cast(String)
+
+
+def _is_long(word: str) -> bool:
+    return len(word) >= MIN_WORD_CHARACTERS
+
+
+def _is_frequent(index: TextIndex, words: Sequence[str]) -> bool:
+    counted = _matches(index, words).limit(MAX_MATCHES + 1).subquery()
+    return (db.session.scalar(select(func.count()).select_from(counted)) or 0) > MAX_MATCHES
+
+
+def _matches(index: TextIndex, words: Sequence[str]) -> Select[int]:
+    phrases = " AND ".join('"{}"'.format(word.replace('"', '""')) for word in words)
+    found = table(index.name, column("rowid"))
+    query = literal_column(index.name).op("MATCH")(bindparam(None, phrases, type_=String))
+    return select(found.c.rowid).where(query)
+
+
+def _compares(index: TextIndex, word: str) -> ColumnElement[bool]:
+    texts: ColumnElement[str] = literal_column(index.expression(f"{index.table.name}."), String)
+    # SQLite's own function knows the letters of ASCII only, and is much faster than one that knows all
+    fold = func.lower if word.isascii() else searching.folded
+    return fold(texts).contains(word, autoescape=True)

@@ -35,6 +35,7 @@ from project_service.areas.alerts.alerts import pages as alerts_pages
 from project_service.areas.alerts.alerts import routes as alerts
 from project_service.areas.alerts.integrations import pages as alerts_settings
 from project_service.areas.alerts.integrations import request_pages as alerts_requests
+from project_service.areas.alerts.integrations import routes as alert_integrations
 from project_service.areas.alerts.receivers import delivery_log
 from project_service.areas.alerts.receivers.routes import receivers
 from project_service.areas.audit import pages as audit_pages
@@ -126,6 +127,7 @@ APIS = (
     transfers.api,
     projects.api,
     alerts.api,
+    alert_integrations.api,
     members.api,
     variables.api,
     effective_variables.api,

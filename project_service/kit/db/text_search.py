@@ -20,6 +20,7 @@ from sqlalchemy import (
     Table,
     and_,
     bindparam,
+    cast,
     column,
     func,
     inspect,
@@ -82,7 +83,7 @@ def has_index(index: TextIndex) -> bool:
     """Whether the index exists in the current database."""
     if db.engine.dialect.name == "sqlite":
         return True
-    return db.session.scalar(_existing(index)) is not None
+    return db.session.scalar(select(cast(func.to_regclass(index.name), String))) is not None
 
 
 def contains(index: TextIndex, words: Sequence[str]) -> ColumnElement[bool]:
@@ -119,10 +120,6 @@ def _has_extension(connection: Connection) -> bool:
         return False
     connection.exec_driver_sql(f"CREATE EXTENSION IF NOT EXISTS {EXTENSION}")  # a trusted one: the owner may
     return True
-
-
-def _existing(index: TextIndex) -> ColumnElement[str]:
-    return func.to_regclass(index.name).cast(String)
 
 
 def _is_long(word: str) -> bool:

@@ -122,10 +122,10 @@ def create_integration(project: Project) -> Any:
 
     def create() -> AlertIntegration:
         fields = _fields(form)
-        sample = {name: fields.pop(name) for name in ("payload_example", "mapping")}
-        fields["short_address"] = form.short_address.data
-        integration = integrations.create_integration(project, type=form.integration_type, **fields)
-        return integrations.update_integration(integration, **sample)
+        short_address = form.short_address.data
+        return integrations.create_integration(
+            project, type=form.integration_type, short_address=short_address, **fields
+        )
 
     if accepted := form.accepted(create):
         return redirect(_after_saving(accepted.result))

@@ -58,8 +58,7 @@ def create_integration(project: Project, *, short_address: bool = False, **field
         project=project,
         endpoint_identifier=queries.LEGACY if is_short else secrets.token_hex(8),
         token=secrets.token_hex(16),
-        mapping={},
-        **fields,
+        **({"mapping": {}} | fields),
     )
     with db.session.no_autoflush:
         check(integration)

@@ -98,7 +98,7 @@ def create_protected_branch(project: Project, fields: dict[str, Any]) -> Protect
 @branches.arguments(schemas.ProtectedBranchUpdateSchema)
 @branches.response(200, schemas.ProtectedBranchSchema)
 def update_protected_branch(project: Project, fields: dict[str, Any], name: str) -> ProtectedBranch:
-    """Change whether a protected branch accepts forced pushes."""
+    """Change the levels of a protected branch, and whether it accepts forced pushes."""
     return service.update_protected_branch(queries.find_protected_ref(ProtectedBranch, project, name), **fields)
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from project_service.access import audit
 from project_service.areas.protected_refs import queries
+from project_service.areas.protected_refs.access_entries import Entry, changed_level, check_unprotect, new_level
 from project_service.domain.access_levels import Role
 from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.projects import Project
 from project_service.domain.repositories.protected_refs import LEVEL_TEXTS, ProtectedBranch, ProtectedTag, problem_of
 from project_service.kit import clock
-from project_service.kit.db.locking import delete_locked
+from project_service.kit.db.locking import delete_locked, lock_row
 from project_service.kit.db.session import add_unique, db
 from project_service.kit.http.errors import Conflict, ServiceError, Unprocessable
 
@@ -17,45 +21,76 @@ TAKEN = "Name has already been taken"
 NOUNS = {ProtectedTag: "tag", ProtectedBranch: "branch"}
 
 
-def create_protected_tag(project: Project, *, name: str | None, create_access_level: int) -> ProtectedTag:
+def create_protected_tag(
+    project: Project,
+    *,
+    name: str | None,
+    create_access_level: int | None = None,
+    allowed_to_create: Sequence[Entry] | None = None,
+) -> ProtectedTag:
     """Protect a tag name or wildcard, whether or not a tag of that name exists."""
-    tag = ProtectedTag(project_id=project.id, name=name, create_access_levels=[create_access_level])
+    level = new_level("allowed_to_create", allowed_to_create, create_access_level)
+    tag = ProtectedTag(project_id=project.id, name=name, create_access_levels=[level])
     _add(project, tag, Unprocessable([TAKEN]))
     _record(project, tag, "created", f"Added protected tag {name}")
     return tag
 
 
 def create_protected_branch(
-    project: Project, *, name: str | None, push_access_level: int, merge_access_level: int, allow_force_push: bool
+    project: Project, *, name: str | None, allow_force_push: bool | None = False, **access: Any
 ) -> ProtectedBranch:
     """Protect a branch name or wildcard, whether or not a branch of that name exists.
 
+    ``access`` has ``push_access_level`` and ``merge_access_level``, the arrays ``allowed_to_…`` of ``access_entries``
+    and ``code_owner_approval_required``.
+
     Raises:
         Conflict: the name is protected already.
-        Unprocessable: the name is not valid.
+        Unprocessable: the name is not valid, or the access asked for is not available.
 
     """
+    _check_access(access)
+    push, merge = (
+        new_level(f"allowed_to_{kind}", access.get(f"allowed_to_{kind}"), access.get(f"{kind}_access_level"))
+        for kind in ("push", "merge")
+    )
     branch = ProtectedBranch(
         project_id=project.id,
         name=name,
-        push_access_level=push_access_level,
-        merge_access_level=merge_access_level,
-        allow_force_push=allow_force_push,
+        push_access_level=push,
+        merge_access_level=merge,
+        allow_force_push=bool(allow_force_push),
     )
     _add(project, branch, Conflict(f"Protected branch '{name}' already exists"))
-    push, merge = (LEVEL_TEXTS[Role(level)] for level in (push_access_level, merge_access_level))
-    _record(
-        project, branch, "created", f"Added protected branch {name} (push: {push}, merge: {merge}, {_force(branch)})"
-    )
+    _record(project, branch, "created", f"Added protected branch {name} ({_levels(branch)}, {_force(branch)})")
     return branch
 
 
-def update_protected_branch(branch: ProtectedBranch, *, allow_force_push: bool | None = None) -> ProtectedBranch:
-    """Change whether a protected branch accepts forced pushes."""
-    if allow_force_push is not None and allow_force_push != branch.allow_force_push:
-        branch.allow_force_push, branch.added_by_import = allow_force_push, False
+def update_protected_branch(
+    branch: ProtectedBranch, *, allow_force_push: bool | None = None, **access: Any
+) -> ProtectedBranch:
+    """Change the levels of a protected branch, and whether it accepts forced pushes; ``access`` as when it is created.
+
+    Raises:
+        RecordNotFound: an entry has the id of another level.
+        Unprocessable: the access asked for is not available.
+
+    """
+    _check_access(access)
+    lock_row(branch, "push_access_level", "merge_access_level", "allow_force_push")
+    former = _levels(branch), branch.allow_force_push
+    push, merge = (
+        changed_level(f"allowed_to_{kind}", access.get(f"allowed_to_{kind}"), branch.id, level)
+        for kind, level in (("push", branch.push_access_level), ("merge", branch.merge_access_level))
+    )
+    branch.push_access_level, branch.merge_access_level = push, merge
+    if allow_force_push is not None:
+        branch.allow_force_push = allow_force_push
+    if former != (_levels(branch), branch.allow_force_push):
+        branch.added_by_import = False
+        levels = "" if former[0] == _levels(branch) else f"{_levels(branch)}, "
         project = db.session.get_one(Project, branch.project_id)
-        _record(project, branch, "updated", f"Changed protected branch {branch.name} ({_force(branch)})")
+        _record(project, branch, "updated", f"Changed protected branch {branch.name} ({levels}{_force(branch)})")
     return branch
 
 
@@ -72,6 +107,17 @@ def _add(project: Project, ref: ProtectedTag | ProtectedBranch, conflict: Servic
     if queries.protected_ref_named(type(ref), project, ref.name) is not None:
         raise conflict
     add_unique(ref, conflict)
+
+
+def _check_access(access: Mapping[str, Any]) -> None:
+    check_unprotect(access.get("allowed_to_unprotect"))
+    if access.get("code_owner_approval_required"):
+        raise Unprocessable(["Code owner approval is not available"])
+
+
+def _levels(branch: ProtectedBranch) -> str:
+    push, merge = (LEVEL_TEXTS[Role(level)] for level in (branch.push_access_level, branch.merge_access_level))
+    return f"push: {push}, merge: {merge}"
 
 
 def _force(branch: ProtectedBranch) -> str:

@@ -317,7 +317,7 @@ def test_access_levels_are_stored_with_the_tag(level, stored, text, project, as_
 
 
 def test_the_default_level_is_maintainer(project, as_maintainer):
-    response = as_maintainer.post(f"{tags(project)}/", json={"name": "feature", "allowed_to_create": [{"user_id": 1}]})
+    response = as_maintainer.post(f"{tags(project)}/", json={"name": "feature"})
 
     assert (response.status_code, response.json) == (201, FEATURE)
 

@@ -442,15 +442,6 @@ def test_files_of_a_killed_export_are_removed_by_the_next_attempt(as_, project, 
     assert stored() == []
 
 
-def test_tasks_of_earlier_releases_without_project_are_run(as_maintainer, project, run_jobs):
-    as_maintainer.post(f"/projects/{project.id}/export")
-    db.session.execute(update(Task).values(arguments=[db.session.scalar(select(ProjectExport.id))]))
-    db.session.commit()
-    run_jobs()
-
-    assert (status(as_maintainer, project), len(stored())) == ("finished", 1)
-
-
 @pytest.mark.parametrize(
     "said", [{}, {"lock_version": None, "time_estimate": None, "squash": None, "merge_status": None}]
 )

@@ -12,13 +12,13 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 
-from benchmarks import alert_list, alerts, data, events, findings, lists, namespaces, transfers
+from benchmarks import alert_list, alerts, data, events, findings, lists, namespaces, startup, transfers
 from benchmarks.cache import CLUSTER
 from benchmarks.figures import DATABASES, FULL, QUICK, Figure, conclude
 from tests.support.databases import postgres_server
 
 IMPORTANT = (lists, alerts, events)
-PROMISED = (*IMPORTANT, transfers)
+PROMISED = (*IMPORTANT, transfers, startup)
 OTHERS = (alert_list, findings, namespaces)
 
 

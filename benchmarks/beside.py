@@ -26,7 +26,7 @@ from benchmarks.figures import Effort, Figure, Target, conclude, effort_of, pars
 from benchmarks.load import Speed, memory_of, speed
 from benchmarks.transfers import archive_of
 from tests.contract.alerting import Maintainer
-from tests.contract.service import TOKEN, Service, children_of, tree_of
+from tests.contract.service import TOKEN, Service, tree_of
 
 STARTS = 3
 ISSUES = 10_000
@@ -166,8 +166,9 @@ def until(address: str, key: str, began: float) -> float:
 
 def most_memory(service: Service) -> int:
     """The most memory that any process of the workers has had, in bytes."""
-    workers = service.child("workers")
-    return max(memory_of(pid, "VmHWM") for pid in (workers, *children_of(workers), *tree_of(workers)))
+    children = service.children()
+    workers = [children[role] for role in children.keys() - {"web", "redis"}]
+    return max(memory_of(pid, "VmHWM") for worker in workers for pid in (worker, *tree_of(worker)))
 
 
 if __name__ == "__main__":

@@ -1,15 +1,17 @@
 """Operator commands: ``project-service …``.
 
-``serve`` supervises processes and does not need the application. All other commands need it; ``application`` is
-imported when one of them is run, which takes about a second.
+Importing the application takes about a second: ``serve`` does it once it is sure that it can run here, the others when
+one of them is called.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,6 +21,9 @@ from project_service.runtime import serving
 from project_service.runtime.embedded_redis import EmbeddedRedisError
 from project_service.runtime.supervisor import ChildFailed, SupervisorError
 from project_service.settings import Settings, SettingsError
+
+if TYPE_CHECKING:
+    from project_service.kit.http.responses import Application
 
 REFUSALS = (SettingsError, serving.ServeError, EmbeddedRedisError, SupervisorError)
 
@@ -36,23 +41,8 @@ class Commands(click.Group):
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run a command; an error that the operator can fix is one line and exit status 1."""
-        try:
+        with _errors_in_one_line():
             return super().main(*args, **options)
-        except ChildFailed as error:  # it has printed why
-            sys.exit(error.status)
-        except REFUSALS as error:
-            text: str | None = str(error)
-        except OSError as error:
-            text = _os_error_text(error)
-        except Exception as error:
-            from project_service.cli import application  # noqa: PLC0415  # as in _application_commands
-
-            text = application.error_text(error)
-            if text is None:
-                raise
-        output.discard()
-        click.echo(f"project-service: {text}", err=True)
-        sys.exit(1)
 
 
 @click.group(cls=Commands)
@@ -68,7 +58,36 @@ def serve(host: str, port: int, workers: int) -> None:
     """Run everything on this machine: database upgrade, Redis, web, worker, scheduler."""
     settings = Settings.from_environment()
     logs.configure(settings.log_level, settings.log_format)
-    sys.exit(serving.serve(settings, host, port, workers))
+    sys.exit(serving.serve(settings, host, port, workers, _prepare))
+
+
+def _prepare(app: Application) -> None:
+    from project_service.cli import processes  # noqa: PLC0415  # as in _application_commands
+
+    with _errors_in_one_line():
+        processes.prepare_database(app)
+
+
+@contextmanager
+def _errors_in_one_line() -> Iterator[None]:
+    try:
+        yield
+        return
+    except ChildFailed as error:  # it has printed why
+        sys.exit(error.status)
+    except REFUSALS as error:
+        text: str | None = str(error)
+    except OSError as error:
+        text = _os_error_text(error)
+    except Exception as error:
+        from project_service.cli import application  # noqa: PLC0415  # as in _application_commands
+
+        text = application.error_text(error)
+        if text is None:
+            raise
+    output.discard()
+    click.echo(f"project-service: {text}", err=True)
+    sys.exit(1)
 
 
 def _os_error_text(error: OSError) -> str:

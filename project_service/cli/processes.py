@@ -15,6 +15,7 @@ from project_service.domain.users import User
 from project_service.factory import create_app
 from project_service.kit import jobs
 from project_service.kit.db.session import db, unit_of_work
+from project_service.kit.http.responses import Application
 from project_service.kit.security import private_files, tokens
 from project_service.runtime import worker_processes
 from project_service.runtime.startup import Preparation
@@ -28,9 +29,14 @@ CREDENTIALS_FILE = "initial_credentials"
 
 @click.command()
 def prepare() -> None:
-    """Upgrade the database and create the first administrator; ``serve`` runs this before anything else."""
-    settings = Settings.from_environment()
-    with create_app(settings).app_context():
+    """Upgrade the database and create the first administrator; ``serve`` does this before anything else."""
+    prepare_database(create_app())
+
+
+def prepare_database(app: Application) -> None:
+    """Upgrade the database, create the first administrator, and let the web server answer requests."""
+    settings: Settings = app.config["SETTINGS"]
+    with app.app_context():
         upgrade_database()
         _create_first_administrator(settings)
         db.engine.dispose()

@@ -10,14 +10,18 @@ import shutil
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from project_service.runtime import embedded_redis
 from project_service.runtime.startup import Preparation
 from project_service.runtime.supervisor import Child, Supervisor
 from project_service.settings import PREFIX, Settings
+
+if TYPE_CHECKING:
+    from project_service.kit.http.responses import Application
 
 EVERYWHERE = ("0.0.0.0", "::", "")  # hosts that mean all addresses
 MAX_WAIT_SECONDS = 2.0  # for the lock, and for the port
@@ -27,62 +31,86 @@ class ServeError(Exception):
     """The service cannot be started here; the text says why."""
 
 
-def serve(settings: Settings, host: str, port: int, workers: int) -> int:
+def serve(settings: Settings, host: str, port: int, workers: int, prepare: Callable[[Application], None]) -> int:
     """Run everything until SIGTERM, SIGINT or SIGHUP and return the exit status. Port 0 takes any free one.
 
-    Once the data directory is locked, a child process prepares the database, and reports its errors. The web server is
-    started at the same time, since its start takes as long, and waits for the end of the preparation. Prints the
-    address as soon as the web server answers. Raises ``ServeError``, ``EmbeddedRedisError`` or ``SupervisorError``.
+    Once the data directory is locked, this process loads the application; all others but Redis are forks of it and
+    share its memory. The first one calls ``prepare``, which upgrades the database; the web server starts at the same
+    time and waits for its end. Prints the address as soon as the web server answers. Raises ``ServeError``,
+    ``EmbeddedRedisError`` or ``SupervisorError``.
     """
     with only_one(settings.data_dir) as lock, _listen(host, port) as listener:
         bound_port = listener.getsockname()[1]
-        env = dict(os.environ)
-        env[PREFIX + "DATA_DIR"] = str(settings.data_dir)
         embedded_redis.prepare_runtime_dir(settings.runtime_dir)
-        env.pop("PROMETHEUS_MULTIPROC_DIR", None)
-        metrics_dir = settings.metrics_dir
-        if metrics_dir is not None:
-            env["PROMETHEUS_MULTIPROC_DIR"] = str(_fresh(metrics_dir))
-        else:
-            print("no room in /dev/shm: each web process counts its requests alone", file=sys.stderr, flush=True)
-        env[PREFIX + "EXTERNAL_URL"] = settings.external_url or url_of(
-            "localhost" if host in EVERYWHERE else host, bound_port
-        )
+        settings = _adjust_environment(settings, host, bound_port)
         Preparation(settings.runtime_dir).begin()
-        children = [Child("preparation", _command("prepare"), env, once=True)]
-        if settings.embedded_redis:
-            # Redis holds the lock, too: if this process is killed, the next start waits until Redis has ended.
-            children.append(
-                Child(
-                    "redis",
-                    embedded_redis.redis_command(settings),
-                    env,
-                    ready=lambda: embedded_redis.is_ready(settings),
-                    needed=True,
-                    early=True,
-                    pass_fds=(lock,),
-                    prepare=lambda: embedded_redis.prepare_directories(settings),
-                )
-            )
-        children += [
-            Child(
-                "web",
-                _web_command(listener, workers),
-                env,
-                ready=lambda: _answers(listener),
-                early=True,
-                pass_fds=(listener.fileno(),),
-            ),
-            Child("workers", _command("worker", "--all"), env),
-        ]
 
         def announce() -> None:
             print(f"Project Service listens on {url_of(host or 'localhost', bound_port)}", flush=True)
 
-        status = Supervisor(children).run(announce)
-        for directory in filter(None, (settings.runtime_dir, metrics_dir)):
+        try:
+            status = Supervisor(_children(settings, lock, listener, workers, prepare)).run(announce)
+        finally:
+            Preparation(settings.runtime_dir).end()
+        for directory in filter(None, (settings.runtime_dir, settings.metrics_dir)):
             shutil.rmtree(directory, ignore_errors=True)
         return status
+
+
+def _adjust_environment(settings: Settings, host: str, port: int) -> Settings:
+    """Set what the application and its children read from the environment; return the settings read again."""
+    os.environ.pop("PROMETHEUS_MULTIPROC_DIR", None)
+    if settings.metrics_dir is not None:
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(_fresh(settings.metrics_dir))
+    else:
+        print("no room in /dev/shm: each web process counts its requests alone", file=sys.stderr, flush=True)
+    os.environ[PREFIX + "DATA_DIR"] = str(settings.data_dir)
+    os.environ[PREFIX + "EXTERNAL_URL"] = settings.external_url or url_of(
+        "localhost" if host in EVERYWHERE else host, port
+    )
+    return Settings.from_environment()
+
+
+def _children(
+    settings: Settings, lock: int, listener: socket.socket, workers: int, prepare: Callable[[Application], None]
+) -> list[Child]:
+    from project_service.factory import create_app  # noqa: PLC0415  # reads the environment, and takes a second
+    from project_service.runtime import worker_processes  # noqa: PLC0415
+
+    app = create_app(settings)
+    worker_processes.share_memory()
+    # The supervisor owns the socket: while the web server is restarted, clients wait instead of failing.
+    web = Child(
+        "web",
+        call=lambda: _serve_web(app, listener, workers),
+        ready=lambda: _answers(listener),
+        early=True,
+        close_fds=(lock,),
+    )
+    without_files = (lock, listener.fileno())
+    preparation = Child("preparation", call=lambda: prepare(app), once=True, close_fds=without_files)
+    children = [preparation, web, *worker_processes.children(app, without_files)]
+    if settings.embedded_redis:
+        # Redis holds the lock, too: if this process is killed, the next start waits until Redis has ended.
+        redis = Child(
+            "redis",
+            embedded_redis.redis_command(settings),
+            os.environ,
+            ready=lambda: embedded_redis.is_ready(settings),
+            needed=True,
+            early=True,
+            pass_fds=(lock,),
+            prepare=lambda: embedded_redis.prepare_directories(settings),
+        )
+        children.insert(1, redis)
+    return children
+
+
+def _serve_web(app: Application, listener: socket.socket, workers: int) -> None:
+    from project_service.runtime import web_server  # noqa: PLC0415  # has state of one running web server
+    from project_service.runtime.wsgi import start_web  # noqa: PLC0415
+
+    web_server.serve(lambda: start_web(app), f"fd://{listener.fileno()}", workers)
 
 
 def url_of(host: str, port: int) -> str:
@@ -107,23 +135,6 @@ def only_one(data_dir: Path) -> Iterator[int]:
         yield lock
     finally:
         os.close(lock)
-
-
-def _command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "project_service", *words]
-
-
-def _web_command(listener: socket.socket, workers: int) -> list[str]:
-    # The supervisor owns the socket: while the web server is restarted, clients wait instead of failing.
-    return [
-        sys.executable,
-        "-m",
-        "gunicorn",
-        "--config=python:project_service.runtime.web_server",
-        f"--bind=fd://{listener.fileno()}",
-        f"--workers={workers}",
-        "project_service.runtime.wsgi:create()",
-    ]
 
 
 def _fresh(directory: Path) -> Path:

@@ -55,7 +55,8 @@ class Child:
     - ``once``: it runs once and must end with status 0 before the next child is started.
     - ``early``: it is started before all others, because it is slow to start and waits for its dependencies itself.
     - ``needed``: others depend on it; it is stopped after them.
-    - ``pass_fds``: open file descriptors that it inherits.
+    - ``pass_fds``: open file descriptors that a program inherits.
+    - ``close_fds``: open file descriptors that a fork closes, since it inherits all.
     - ``prepare``: called before every start.
     """
 
@@ -68,6 +69,7 @@ class Child:
     early: bool = False
     once: bool = False
     pass_fds: tuple[int, ...] = ()
+    close_fds: tuple[int, ...] = ()
     prepare: Callable[[], None] | None = None
 
 
@@ -102,6 +104,8 @@ def _run_in_child(child: Child, supervisor: int) -> None:
         signal.signal(number, signal.SIG_DFL)
     os.setsid()
     die_with(supervisor)
+    for descriptor in child.close_fds:
+        os.close(descriptor)
     set_process_name(child.name)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
     if child.call is not None:

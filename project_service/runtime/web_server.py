@@ -7,11 +7,14 @@ costs no thread; ``WsgiAdapter`` calls the WSGI application. ``docs/decisions/we
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import resource
 from collections.abc import Callable
 from typing import Any
+from wsgiref.types import WSGIApplication
 
+from gunicorn.app.base import BaseApplication
 from gunicorn.workers.gasgi import ASGIWorker
 from werkzeug.exceptions import RequestTimeout
 
@@ -48,8 +51,15 @@ accesslog = None
 loglevel = "warning"
 
 
+def serve(load: Callable[[], WSGIApplication], bind: str, workers: int) -> None:
+    """Run gunicorn with this configuration in this process until SIGTERM."""
+    LoadedApplication(load, {"bind": bind, "workers": workers}).run()
+
+
 def on_starting(_server: Any) -> None:
-    """Allow as many open files, and so connections, as the system permits."""
+    """Share the loaded memory with the workers; allow as many open files, and so connections, as the system permits."""
+    gc.collect()
+    gc.freeze()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
@@ -69,6 +79,25 @@ def post_fork(server: Any, _worker: Any) -> None:
     after_fork: Callable[[], None] | None = getattr(server.app.wsgi(), "after_fork", None)
     if after_fork is not None:
         after_fork()
+
+
+class LoadedApplication(BaseApplication):
+    """Gunicorn for an application that this process has loaded already."""
+
+    def __init__(self, load: Callable[[], WSGIApplication], options: dict[str, Any]) -> None:
+        self._load = load
+        self._options = options
+        super().__init__()
+
+    def load_config(self) -> None:
+        """Take the settings of this module, and then those of the call."""
+        own = {name: value for name, value in globals().items() if name in self.cfg.settings}
+        for name, value in (own | self._options).items():
+            self.cfg.set(name, value)
+
+    def load(self) -> WSGIApplication:
+        """Return the application."""
+        return self._load()
 
 
 class ClientConnection(asyncio.Protocol):

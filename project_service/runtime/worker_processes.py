@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 import threading
@@ -38,7 +39,7 @@ log = structlog.get_logger(__name__)
 
 def work(app: Application, queues: Sequence[str] = jobs.FINITE_QUEUES) -> None:
     """Run jobs of ``queues``, in this order of priority, until SIGTERM or SIGINT."""
-    configure_mappers()  # once, before the forks
+    share_memory()
     with app.app_context():
         _check_key()
     rq_worker.work(app.config["SETTINGS"], queues, app.app_context, app.after_fork)
@@ -49,12 +50,26 @@ def work_and_schedule(app: Application) -> int:
 
     They are forks of this process and share the memory of the loaded application.
     """
-    configure_mappers()
     with app.app_context():
         _check_key()
+    share_memory()
+    return Supervisor(children(app), stop_seconds=STOP_SECONDS).run()
+
+
+def children(app: Application, close_fds: tuple[int, ...] = ()) -> list[Child]:
+    """All workers and the scheduler of a machine, as forks for a supervisor."""
     functions = {name: partial(work, queues=queues) for name, queues in WORKERS.items()} | {"scheduler": schedule}
-    children = [Child(name, call=partial(_run_in_fork, app, function)) for name, function in functions.items()]
-    return Supervisor(children, stop_seconds=STOP_SECONDS).run()
+    return [
+        Child(name, call=partial(_run_in_fork, app, function), close_fds=close_fds)
+        for name, function in functions.items()
+    ]
+
+
+def share_memory() -> None:
+    """Prepare for forks: map the models once, and exempt all objects from collection, which writes to their memory."""
+    configure_mappers()
+    gc.collect()
+    gc.freeze()
 
 
 def _run_in_fork(app: Application, function: Callable[[Application], None]) -> None:

@@ -9,8 +9,12 @@ from project_service.runtime.startup import Preparation
 
 
 def create() -> Application:
-    """Build the application from the environment, once ``serve`` has upgraded the database."""
-    app = create_app()
+    """Build the application from the environment, ready for requests."""
+    return start_web(create_app())
+
+
+def start_web(app: Application) -> Application:
+    """Let an application write in the background; wait until ``serve`` has upgraded the database."""
     delivery_log.write_behind(app)
     Preparation(app.config["SETTINGS"].runtime_dir).wait()
     return app

@@ -26,11 +26,7 @@ TOKEN = "a-token-for-the-tests-0123456789"
 START_SECONDS = 120.0
 AUTHOR = {f"GIT_{role}_{key}": "a@example.org" for role in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")}
 ADDRESS = re.compile(r"listens on (\S+)")
-ROLES: dict[str, Callable[[list[str]], bool]] = {
-    "redis": lambda words: Path(words[0]).name in ("valkey-server", "redis-server"),
-    "web": lambda words: "gunicorn" in words,
-    "workers": lambda words: words[-2:] == ["worker", "--all"],
-}
+PROGRAMS = {"valkey-server": "redis", "redis-server": "redis"}
 
 
 class Service:
@@ -99,9 +95,11 @@ class Service:
 
     def child(self, role: str) -> int:
         """Return the pid of the child process with a role; 0 while there is none."""
-        if role in ROLES:
-            return next((pid for pid in children_of(self.pid) if ROLES[role](command_of(pid))), 0)
-        return next((pid for pid in children_of(self.child("workers")) if name_of(pid) == role), 0)
+        return self.children().get(role, 0)
+
+    def children(self) -> dict[str, int]:
+        """Return the pids of all child processes, by role."""
+        return {role_of(pid): pid for pid in children_of(self.pid)}
 
     def lines(self, **values: str) -> list[dict[str, object]]:
         """Return the log entries with these values."""
@@ -187,6 +185,12 @@ def name_of(pid: int) -> str:
     with suppress(OSError):
         return Path(f"/proc/{pid}/comm").read_text().strip()
     return ""
+
+
+def role_of(pid: int) -> str:
+    """Return what a child process of the service does; in older versions the web server is a program of its own."""
+    name = name_of(pid)
+    return "web" if "gunicorn" in command_of(pid) else PROGRAMS.get(name, name)
 
 
 def is_running(pid: int) -> bool:

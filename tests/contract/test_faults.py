@@ -41,7 +41,7 @@ def is_complete(service, role, killed):
     return service.child(role) not in (0, killed) and service.get("/-/readiness") == 200
 
 
-ROLES = ["web", "workers", "worker", "remote worker", "remote worker 3", "quick worker", "scheduler", "redis"]
+ROLES = ["web", "worker", "remote worker", "remote worker 3", "quick worker", "scheduler", "redis"]
 
 
 @pytest.mark.parametrize("role", ROLES)

@@ -25,7 +25,7 @@ ISSUES, NOTES = 2000, 3
 SMALL_ARCHIVE_ISSUES = 20
 PATIENCE = 120.0
 CLAIM_SECONDS = 30.0
-WORKER, WORKERS, REDIS, SERVER = "worker", "workers", "redis", "server"
+WORKER, REDIS, SERVER = "worker", "redis", "server"
 nightly = pytest.mark.nightly
 names = (f"shop{number}" for number in itertools.count())
 
@@ -183,7 +183,7 @@ def pids_in(folder):
 
 
 @pytest.mark.nightly  # tests/domain/test_repositories.py kills a process that runs git in every run
-@pytest.mark.parametrize("what", [WORKER, WORKERS, SERVER])
+@pytest.mark.parametrize("what", [WORKER, SERVER])
 def test_git_processes_end_with_their_parent_and_leave_no_files(what, slow_git, archive):
     service, folder = slow_git
     with gitlab.Gitlab(service.url, private_token=TOKEN) as client:
@@ -201,14 +201,13 @@ def test_git_processes_end_with_their_parent_and_leave_no_files(what, slow_git, 
 
 
 @pytest.mark.nightly  # tests/runtime/test_supervisor.py stops a process that does not stop by itself in every run
-@pytest.mark.parametrize("frozen", [WORKER, WORKERS])
-def test_a_stop_ends_git_processes_of_a_frozen_worker(frozen, slow_git, archive):
+def test_a_stop_ends_git_processes_of_a_frozen_worker(slow_git, archive):
     service, folder = slow_git
     with gitlab.Gitlab(service.url, private_token=TOKEN) as client:
         start_import(client, archive)
     assert wait_for(lambda: any(map(is_running, pids_in(folder))), PATIENCE)
 
-    os.kill(wait_for(lambda: service.child(frozen), PATIENCE), signal.SIGSTOP)
+    os.kill(wait_for(lambda: service.child(WORKER), PATIENCE), signal.SIGSTOP)
     service.stop()
 
     assert wait_for(lambda: not any(map(is_running, pids_in(folder))), 3.0)
@@ -265,7 +264,7 @@ def test_transfers_do_not_wait_for_a_slow_remote_server(service, gl, remote):
     assert wait_for(lambda: not list((service.directory / "data" / "transfers").glob("*")), PATIENCE)
 
 
-@pytest.mark.parametrize("what", [WORKER, *(pytest.param(one, marks=nightly) for one in (WORKERS, REDIS, SERVER))])
+@pytest.mark.parametrize("what", [WORKER, *(pytest.param(one, marks=nightly) for one in (REDIS, SERVER))])
 def test_an_import_that_is_interrupted_creates_every_row_once(what, service, gl, archive):
     number = start_import(gl, archive)
     assert wait_for(lambda: progress(service, number), PATIENCE)

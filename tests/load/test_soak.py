@@ -14,7 +14,7 @@ import pytest
 import requests
 
 from tests.contract.alerting import Maintainer
-from tests.contract.service import ROLES, TOKEN, Service, children_of, command_of, name_of, tree_of, wait_for
+from tests.contract.service import TOKEN, Service, children_of, tree_of, wait_for
 
 SAMPLE_SECONDS = 2.0
 THREADS = 4
@@ -42,15 +42,9 @@ def files(pid: int) -> int:
 
 def lasting(service: Service) -> dict[str, int]:
     """Return the long-lived processes: the supervisor, its children, web processes and workers."""
-    found = {"supervisor": service.pid}
-    for child in children_of(service.pid):
-        role = next((role for role, fits in ROLES.items() if fits(command_of(child))), "other")
-        found[role] = child
-        if role == "web":
-            found |= {f"web {number}": pid for number, pid in enumerate(sorted(children_of(child)), 1)}
-        elif role == "workers":
-            found |= {name_of(pid): pid for pid in children_of(child)}
-    return found
+    children = service.children()
+    web = {f"web {number}": pid for number, pid in enumerate(sorted(children_of(children["web"])), 1)}
+    return {"supervisor": service.pid, **children, **web}
 
 
 class Load:

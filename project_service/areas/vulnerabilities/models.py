@@ -128,6 +128,7 @@ class Finding(Model):
         Index("ix_findings_project_fingerprint", "project_id", "project_fingerprint"),
         Index("ix_findings_report_id", "report_id", "position"),
         index_where_present("ix_findings_package", "package", "report_id"),
+        index_where_present("ix_findings_tracked_id", "tracked_id"),
     )
 
     project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
@@ -136,6 +137,8 @@ class Finding(Model):
     report_id: Mapped[int] = mapped_column(ForeignKey("security_reports.id", ondelete="CASCADE"))
     report: Mapped[SecurityReport] = relationship()
     sort: Mapped[int]
+    tracked_id: Mapped[int | None] = mapped_column(ForeignKey("tracked_findings.id", ondelete="SET NULL"))
+    tracked: Mapped[TrackedFinding | None] = relationship()
     place: Mapped[int]
     position: Mapped[int]
     kept: Mapped[bool]
@@ -150,6 +153,7 @@ class Finding(Model):
     # not columns; set by queries for a response
     remediations: list[Any] | None
     feedback: dict[str, Any]
+    last_seen_at: dt.datetime | None
 
     @property
     def report_type(self) -> str:
@@ -165,6 +169,65 @@ class Finding(Model):
     def confidence(self) -> Confidence:
         """The confidence of its scanner."""
         return FindingRank.of(self.sort).confidence
+
+
+class TrackedFinding(Model):
+    """A finding of a scanner and category across reports (``tracking``), however its lines move.
+
+    ``key``, ``group_key``, ``marks`` and the rest are those of its newest place (``matching.Sighting``).
+    """
+
+    __tablename__ = "tracked_findings"
+    __table_args__ = (
+        Index("ix_tracked_findings_key", "project_id", "scanner", "category", "key"),
+        Index("ix_tracked_findings_group_key", "project_id", "scanner", "category", "group_key"),
+    )
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    scanner: Mapped[str]
+    category: Mapped[str]
+    report_type: Mapped[str]
+    key: Mapped[str]
+    group_key: Mapped[str]
+    marks: Mapped[list[str]]
+    name: Mapped[str]
+    start_line: Mapped[int | None]
+    end_line: Mapped[int | None]
+    version: Mapped[str | None]
+    first_seen_at: Mapped[dt.datetime]
+    first_seen_pipeline_id: Mapped[int]
+
+
+class TrackedFindingState(Base):
+    """The state of a tracked finding on a branch. ``finding`` is the newest finding of a report of the branch.
+
+    Pipelines are removed with their project only, so their ids are no foreign keys here. ``severity_order`` is 0 for
+    the worst severity.
+    """
+
+    __tablename__ = "tracked_finding_states"
+    __table_args__ = (
+        Index("ix_tracked_finding_states_list", "project_id", "ref", "state", "severity_order", "tracked_id"),
+    )
+
+    tracked_id: Mapped[int] = mapped_column(
+        Key, ForeignKey("tracked_findings.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
+    )
+    tracked: Mapped[TrackedFinding] = relationship()
+    ref: Mapped[str] = mapped_column(primary_key=True)
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    state: Mapped[str]
+    finding_id: Mapped[int] = mapped_column(ForeignKey("findings.id", ondelete="CASCADE"), index=True)
+    finding: Mapped[Finding] = relationship()
+    severity_order: Mapped[int]
+    first_seen_pipeline_id: Mapped[int]
+    last_seen_at: Mapped[dt.datetime]
+    last_seen_pipeline_id: Mapped[int]
+    resolved_at: Mapped[dt.datetime | None]
+    resolved_pipeline_id: Mapped[int | None]
+    reappeared_at: Mapped[dt.datetime | None]
+    reappeared_pipeline_id: Mapped[int | None]
+    reappearances: Mapped[int]
 
 
 class FindingCount(Base):

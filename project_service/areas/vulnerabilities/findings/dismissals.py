@@ -3,6 +3,7 @@
 A dismissal with a uuid matches the findings with that uuid. In a pipeline without such a finding it matches the finding
 with the same project fingerprint, if there is exactly one (the finding has moved). A dismissal without a uuid matches
 all findings with the project fingerprint. Both are evaluated per pipeline (findings reference, sections 5 and 14).
+Besides, both match every other place of the same tracked finding (scanner formats reference, section 13).
 """
 
 from __future__ import annotations
@@ -24,14 +25,19 @@ from project_service.kit.http.errors import NotFound
 class Meanings:
     """Matching of feedback with findings of one pipeline: its uuids, and the fingerprints that only one finding has.
 
-    Both are limited to those that the feedback refers to.
+    Both are limited to those that the feedback refers to. ``tracked`` are the tracked findings by the uuids and
+    fingerprints of their places.
     """
 
     carried: frozenset[str]
     sole: frozenset[str]
+    tracked: frozenset[tuple[str, int]]
 
     def mean(self, feedback: Feedback, finding: Finding) -> bool:
         """Whether a feedback matches a finding of the pipeline."""
+        name = feedback.meant if feedback.finding_uuid is None else feedback.finding_uuid
+        if finding.tracked_id is not None and (name, finding.tracked_id) in self.tracked:
+            return True
         if feedback.finding_uuid is None:
             return feedback.meant == finding.project_fingerprint
         if feedback.finding_uuid in self.carried:
@@ -42,8 +48,9 @@ class Meanings:
 def meanings_in(pipeline_id: int, feedback: Collection[Feedback]) -> Meanings:
     """Load what is needed to match feedback with the findings of a pipeline."""
     uuids = {one.finding_uuid for one in feedback if one.finding_uuid is not None}
+    tracked = _tracked_of(feedback, uuids)
     if not uuids:
-        return Meanings(frozenset(), frozenset())
+        return Meanings(frozenset(), frozenset(), tracked)
     of_project = Finding.project_id == next(iter(feedback)).project_id
     carried = select(Finding.uuid).where(of_project, Finding.pipeline_id == pipeline_id, Finding.uuid.in_(uuids))
     named = {one.meant for one in feedback}
@@ -51,8 +58,24 @@ def meanings_in(pipeline_id: int, feedback: Collection[Feedback]) -> Meanings:
         of_project, Finding.pipeline_id == pipeline_id, Finding.project_fingerprint.in_(named)
     )
     return Meanings(
-        frozenset(uuid for uuid in db.session.scalars(carried) if uuid), frozenset(db.session.scalars(sole))
+        frozenset(uuid for uuid in db.session.scalars(carried) if uuid), frozenset(db.session.scalars(sole)), tracked
     )
+
+
+def _tracked_of(feedback: Collection[Feedback], uuids: set[str]) -> frozenset[tuple[str, int]]:
+    """Return the tracked findings of the places that feedback names, each with the uuid or fingerprint."""
+    first = next(iter(feedback), None)
+    if first is None:
+        return frozenset()
+    of_project = (Finding.project_id == first.project_id, Finding.tracked_id.is_not(None))
+    named = {one.meant for one in feedback if one.finding_uuid is None}
+    statements = [
+        select(column, Finding.tracked_id).where(*of_project, column.in_(values)).distinct()
+        for column, values in ((Finding.uuid, uuids), (Finding.project_fingerprint, named))
+        if values
+    ]
+    rows = (row for one in statements for row in db.session.execute(one))
+    return frozenset((name, number) for name, number in rows if name is not None and number is not None)
 
 
 def lock_feedback(project: Project) -> None:
@@ -105,6 +128,17 @@ def reapply_dismissals(pipeline: Pipeline) -> None:
         Finding.uuid.in_(select(Feedback.finding_uuid).where(*dismissals, Feedback.finding_uuid.is_not(None))),
         Finding.project_fingerprint.in_(select(Feedback.meant).where(*dismissals, by_fingerprint)),
     )
+    place = aliased(Finding)
+    without_uuid = select(Feedback.meant).where(*dismissals, Feedback.finding_uuid.is_(None))
+    of_project = (place.project_id == pipeline.project_id, place.tracked_id.is_not(None))
+    by_uuid = select(Feedback.finding_uuid).where(*dismissals, Feedback.finding_uuid.is_not(None))
+    tracked = or_(
+        Finding.tracked_id.in_(select(place.tracked_id).where(*of_project, place.uuid.in_(by_uuid))),
+        Finding.tracked_id.in_(
+            select(place.tracked_id).where(*of_project, place.project_fingerprint.in_(without_uuid))
+        ),
+    )
+    means = or_(means, tracked)
     dismissed = or_(Finding.suppressed.is_(True), func.coalesce(means, False))  # NULL where there is no uuid
     db.session.execute(
         update(Finding)
@@ -118,14 +152,25 @@ def matched_by(feedback: Feedback) -> ColumnElement[bool]:
     """Return the condition for the findings that a feedback matches, in every pipeline of its project."""
     of_project = Finding.project_id == feedback.project_id
     named = Finding.project_fingerprint == feedback.meant
+    tracked = Finding.tracked_id.in_(select_tracked(feedback))
     if feedback.finding_uuid is None:
-        return and_(of_project, named)
+        return and_(of_project, or_(named, tracked))
     other = aliased(Finding)
     of_it = other.project_id == feedback.project_id
     carriers = select(other.pipeline_id).where(of_it, other.uuid == feedback.finding_uuid)
     sole = _sole(other.pipeline_id, other).where(of_it, other.project_fingerprint == feedback.meant)
     moved = and_(named, Finding.pipeline_id.in_(sole), Finding.pipeline_id.not_in(carriers))
-    return and_(of_project, or_(Finding.uuid == feedback.finding_uuid, moved))
+    return and_(of_project, or_(Finding.uuid == feedback.finding_uuid, moved, tracked))
+
+
+def select_tracked(feedback: Feedback) -> Select[Any]:
+    """Select the tracked findings of the places that a feedback names."""
+    place = aliased(Finding)
+    is_named = place.uuid == feedback.finding_uuid
+    if feedback.finding_uuid is None:
+        is_named = place.project_fingerprint == feedback.meant
+    of_project = (place.project_id == feedback.project_id, place.tracked_id.is_not(None))
+    return select(place.tracked_id).where(*of_project, is_named)
 
 
 def _sole(column: Any, finding: type[Finding] = Finding) -> Select[Any]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, or_, select, tuple_, union_all
-from sqlalchemy.orm import joinedload, selectinload
+from sqlalchemy import ColumnElement, Select, and_, or_, select, tuple_, union_all
+from sqlalchemy.orm import aliased, joinedload, selectinload
 
 from project_service.areas.vulnerabilities.findings.dismissals import meanings_in
 from project_service.areas.vulnerabilities.fingerprints import EMPTY
@@ -22,6 +23,7 @@ from project_service.areas.vulnerabilities.models import (
     Pipeline,
     Remediation,
     SecurityReport,
+    TrackedFindingState,
 )
 from project_service.areas.vulnerabilities.severity_order import FindingRank
 from project_service.domain import instance_settings
@@ -130,7 +132,7 @@ class Findings:
             return []
         whole: list[int] = []
         found: list[Finding] = []
-        loaded = selectinload(Finding.report), selectinload(Finding.pipeline), NO_LAZY_LOADING
+        loaded = *map(selectinload, (Finding.report, Finding.pipeline, Finding.tracked)), NO_LAZY_LOADING
         listed = select(Finding).where(*self._conditions(self.pipeline)).options(*loaded)
         for sort, count in self.tallied:
             taken = max(min(count - offset, limit), 0)
@@ -157,15 +159,32 @@ class Findings:
 
 
 def prepare(findings: list[Finding]) -> None:
-    """Set ``remediations`` and ``feedback`` of findings of one pipeline; the number of statements is constant."""
+    """Set ``remediations`` and ``feedback`` of findings; the number of statements is constant for each pipeline."""
     remediations = _remediations_of(findings)
     feedback = list(_feedback_on(findings))
-    meanings = meanings_in(findings[0].pipeline_id, feedback) if feedback else None
+    pipeline_ids = {one.pipeline_id for one in findings} if feedback else ()
+    meanings = {number: meanings_in(number, feedback) for number in pipeline_ids}
+    last_seen = _last_seen(findings)
     for finding in findings:
         data = remediations.get((finding.report_id, finding.remediation))
         finding.remediations = None if data is None else [data]
-        meant = (one for one in feedback if meanings and meanings.mean(one, finding))
+        finding.last_seen_at = last_seen.get((finding.tracked_id, finding.pipeline.ref))
+        meant = (one for one in feedback if meanings[finding.pipeline_id].mean(one, finding))
         finding.feedback = _about(finding, meant)
+
+
+def _last_seen(findings: Collection[Finding]) -> dict[tuple[int | None, str], dt.datetime]:
+    """Return when the tracked findings were last seen on the branches of the findings."""
+    ids = {one.tracked_id for one in findings if one.tracked_id is not None}
+    if not ids:
+        return {}
+    state = TrackedFindingState
+    rows = db.session.execute(
+        select(state.tracked_id, state.ref, state.last_seen_at).where(
+            state.tracked_id.in_(ids), state.ref.in_({one.pipeline.ref for one in findings})
+        )
+    )
+    return {(tracked_id, ref): moment for tracked_id, ref, moment in rows}
 
 
 def find_dismissal(project: Project, feedback_id: int) -> Feedback:
@@ -185,6 +204,8 @@ def dismissals_meaning(finding: Finding) -> list[Feedback]:
     named = Feedback.meant == finding.project_fingerprint
     if finding.uuid is not None:
         named = or_(named, Feedback.finding_uuid == finding.uuid)
+    if finding.tracked_id is not None:
+        named = or_(named, _names_place_of([finding.tracked_id]))
     statement = select(Feedback).where(
         Feedback.project_id == finding.project_id, Feedback.feedback_type == DISMISSAL, named
     )
@@ -193,9 +214,25 @@ def dismissals_meaning(finding: Finding) -> list[Feedback]:
     return [one for one in found if meanings.mean(one, finding)]
 
 
-def feedback_about(project: Project, **meaning: Any) -> Feedback | None:
-    """What is recorded already of a type, a category and a finding, which ``meant`` or ``finding_uuid`` names."""
+def _names_place_of(tracked_ids: Collection[int]) -> ColumnElement[bool]:
+    """Whether feedback names a place of a tracked finding."""
+    place = aliased(Finding)
+    of_tracked = place.tracked_id.in_(tracked_ids)
+    by_fingerprint = Feedback.meant.in_(select(place.project_fingerprint).where(of_tracked))
+    return or_(
+        Feedback.finding_uuid.in_(select(place.uuid).where(of_tracked, place.uuid.is_not(None))),
+        and_(Feedback.finding_uuid.is_(None), by_fingerprint),
+    )
+
+
+def feedback_about(project: Project, finding: Finding | None, **meaning: Any) -> Feedback | None:
+    """What is recorded already of a type, a category and a finding, which ``meant`` or ``finding_uuid`` names.
+
+    That may be about another place of the same tracked finding.
+    """
     same = [Feedback.meant == meaning["meant"]]
+    if finding is not None and finding.tracked_id is not None:
+        same.append(_names_place_of([finding.tracked_id]))
     if meaning["finding_uuid"] is not None:
         same.append(Feedback.finding_uuid == meaning["finding_uuid"])
     statement = select(Feedback).where(
@@ -267,6 +304,9 @@ def _feedback_on(findings: Collection[Finding]) -> Iterable[Feedback]:
     by_uuid = of_project.where(Feedback.finding_uuid.in_({one.uuid for one in findings if one.uuid}))
     by_fingerprint = of_project.where(Feedback.meant.in_({one.project_fingerprint for one in findings}))
     ids = set(db.session.scalars(union_all(by_uuid, by_fingerprint)))
+    tracked_ids = {one.tracked_id for one in findings if one.tracked_id is not None}
+    if tracked_ids:
+        ids.update(db.session.scalars(of_project.where(_names_place_of(tracked_ids))))
     if not ids:
         return ()
     feedback = select(Feedback).where(Feedback.id.in_(ids)).order_by(Feedback.id)

@@ -17,6 +17,8 @@ from project_service.areas.vulnerabilities.findings.schemas import (
 )
 from project_service.areas.vulnerabilities.formats.documents.unpacking import MAX_REPORT_BYTES
 from project_service.areas.vulnerabilities.ingestion import ingestion
+from project_service.areas.vulnerabilities.tracking import queries as tracking_queries
+from project_service.areas.vulnerabilities.tracking.schemas import TrackedFindingFilterSchema, TrackedFindingSchema
 from project_service.domain.projects import Project
 from project_service.kit.http.errors import Invalid, NotFound
 
@@ -41,6 +43,18 @@ def list_vulnerability_findings(project: Project, fields: dict[str, Any]) -> Wit
     """List the findings of a pipeline, by default of the newest one of the default branch."""
     pipeline = queries.requested_pipeline(project, fields.pop("pipeline_id", None))
     return WithSchema(FindingSchema, queries.findings_of(pipeline, **fields), queries.prepare)
+
+
+@api.get("/projects/<project>/tracked_findings")
+@api.signed_in
+@api.arguments(TrackedFindingFilterSchema)
+@api.allow(Ability.READ_VULNERABILITIES)
+@api.response(200, TrackedFindingSchema(many=True))
+@api.paged
+def list_tracked_findings(project: Project, fields: dict[str, Any]) -> WithSchema:
+    """List the findings of a branch across its reports, with their state, by default those of the default branch."""
+    found = tracking_queries.tracked_findings_of(project, fields.pop("branch", None), **fields)
+    return WithSchema(TrackedFindingSchema, found, tracking_queries.prepare)
 
 
 @api.get("/projects/<project>/dependencies")

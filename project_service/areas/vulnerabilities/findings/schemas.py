@@ -176,8 +176,20 @@ class FindingSchema(Schema):
     suppression = fields.ConditionalField(
         lambda finding: "suppression" in finding.data, lambda finding: finding.data["suppression"], type="object"
     )
+    tracked_id = fields.Integer(metadata={"description": "The tracked finding that it is a place of."})
+    first_seen_at = fields.Computed(
+        lambda finding: clock.isoformat(finding.tracked.first_seen_at) if finding.tracked else None
+    )
+    last_seen_at = fields.Moment()
+    category = fields.String(attribute="report.category")
     scan = fields.Computed(lambda finding: finding.report.scan, type="object")
     blob_path = fields.Computed(blob_path)
+
+
+class OptionalString(fields.String):
+    """A string; an empty one counts as absent, because scripts send it for a variable that is not set."""
+
+    blank_is_absent = True
 
 
 class FindingFilterSchema(Schema):
@@ -188,12 +200,6 @@ class FindingFilterSchema(Schema):
     severity = fields.Array(fields.String(choices=tuple(SEVERITIES)))
     confidence = fields.Array(fields.String(choices=tuple(CONFIDENCES)))
     pipeline_id = fields.String()
-
-
-class OptionalString(fields.String):
-    """A string; an empty one counts as absent, because scripts send it for a variable that is not set."""
-
-    blank_is_absent = True
 
 
 class ReportUploadSchema(Schema):
@@ -224,6 +230,16 @@ class LeftSchema(Schema):
     reasons = fields.Anything(metadata={"type": "object", "additionalProperties": {"type": "integer"}})
 
 
+class TrackingCountsSchema(Schema):
+    """Findings compared with the reports before: `new` + `reappeared` + `known` is `merged`."""
+
+    new = fields.Integer(metadata={"description": "Never seen on this branch."})
+    reappeared = fields.Integer(metadata={"description": "Were resolved."})
+    known = fields.Integer(metadata={"description": "Were there before."})
+    moved = fields.Integer(metadata={"description": "Known ones in other lines or versions."})
+    resolved = fields.Integer(metadata={"description": "Gone by this report."})
+
+
 class CountsSchema(Schema):
     """Counts of a report: `found` is `merged` + `dropped` + `left.total`."""
 
@@ -232,6 +248,7 @@ class CountsSchema(Schema):
     dropped = fields.Integer(metadata={"description": "Findings that are the same as others of the pipeline."})
     left = Embedded(LeftSchema)
     suppressed = fields.Integer(metadata={"description": "Merged findings that the report itself has dismissed."})
+    tracking = Embedded(TrackingCountsSchema)
 
 
 class ScannerOfReportSchema(Schema):

@@ -58,7 +58,8 @@ def write_feedback(author: User, project: Project, **fields: Any) -> tuple[Feedb
         raise Unprocessable([WRONG_FINGERPRINT])
     by_uuid = uuid is not None and queries.share_fingerprint(about, project_fingerprint)
     fields["meant"] = uuid if by_uuid else project_fingerprint
-    feedback = queries.feedback_about(project, **fields)
+    named = queries.finding_of_feedback(about, uuid, project_fingerprint)
+    feedback = queries.feedback_about(project, named, **fields)
     is_new = feedback is None
     if feedback is None:
         feedback = Feedback(project_id=project.id, project=project)
@@ -66,8 +67,7 @@ def write_feedback(author: User, project: Project, **fields: Any) -> tuple[Feedb
         withdraw_dismissal(feedback)
     _write(feedback, author, pipeline, fields)
     if feedback.feedback_type == ISSUE and feedback.issue_id is None:
-        finding = queries.finding_of_feedback(about, uuid, project_fingerprint)
-        feedback.issue = _create_issue(author, project, finding, fields.get("vulnerability_data") or {})
+        feedback.issue = _create_issue(author, project, named, fields.get("vulnerability_data") or {})
     if is_new:
         db.session.add(feedback)
     db.session.flush()

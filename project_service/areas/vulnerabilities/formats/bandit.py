@@ -81,7 +81,8 @@ def _finding(result: Data, section: ScannerSection, paths: Paths, pointer: str) 
     key = identifying.key_of(SAST, location, first, message=message, snippet=code)
     severity = severity_word(result.get("issue_severity")) or FindingSeverity.UNKNOWN
     confidence = confidence_word(result.get("issue_confidence")) or Confidence.UNKNOWN
-    return ReportEntry(section, SAST, severity, confidence, key, data)
+    marks = identifying.marks_of(code, None, None)
+    return ReportEntry(section, SAST, severity, confidence, key, data, marks=marks)
 
 
 def _line_of_code(code: str, line: int | None) -> str:

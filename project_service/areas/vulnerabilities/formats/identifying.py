@@ -32,6 +32,7 @@ OWASP = re.compile(r"(?:owasp)[-:_ ]*(A[0-9]{1,2})[:_-]([0-9]{4})(?:\s*-\s*(.+))
 VERSION_OF_NAME = re.compile(r"/v([0-9]{1,9})\Z")
 WITHHELD_FINGERPRINT = "requires login"  # semgrep's fingerprint for people without an account
 OF_THE_COMMIT = frozenset({"commitSha", "email", "author", "date", "commitMessage"})
+MARK_LENGTH = 20
 LINE_HASH = "primaryLocationLineHash"
 
 
@@ -172,6 +173,18 @@ def key_of(
     if "start_line" in location:
         return f"{begin}:line:{location['start_line']}:{location['end_line']}"
     return f"{begin}:message:{sha1(f'{begin}:{collapsed(message)}')}"
+
+
+def marks_of(snippet: str, fingerprints: Any, partial: Any) -> tuple[str, ...]:
+    """Return digests of what recognises a finding although its lines moved: fingerprints, line hash, code."""
+    named = [(f"fingerprint:{name}", _usable(value)) for name, value in islice(obj(fingerprints).items(), MAX_VALUES)]
+    values = [*named, ("linehash", _usable(obj(partial).get(LINE_HASH))), ("snippet", collapsed(snippet))]
+    return tuple(mark(name, value) for name, value in values if value)
+
+
+def mark(name: str, value: str) -> str:
+    """Return a digest that recognises a finding."""
+    return sha1(f"{name}:{value}")[:MARK_LENGTH]
 
 
 def sha1(value: str) -> str:

@@ -90,7 +90,10 @@ class ScannerSection:
 
 @dataclass(eq=False, slots=True)
 class ReportEntry:
-    """A finding. ``key`` identifies it across runs; ``data`` is shown (``normalising.finding_data``)."""
+    """A finding. ``key`` identifies it across runs; ``data`` is shown (``normalising.finding_data``).
+
+    ``marks`` recognise it when its key has changed (``identifying.marks_of``).
+    """
 
     section: ScannerSection
     report_type: str
@@ -99,6 +102,7 @@ class ReportEntry:
     key: str
     data: Data
     suppression: Data | None = None
+    marks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from project_service.areas.vulnerabilities.formats.shapes import (
 from project_service.areas.vulnerabilities.ingestion import deduplication
 from project_service.areas.vulnerabilities.ingestion.uploads import Data, Part, PartGroup
 from project_service.areas.vulnerabilities.severity_order import FindingRank
+from project_service.areas.vulnerabilities.tracking.sightings import sighting_of
 
 
 @dataclass(eq=False, slots=True)
@@ -39,6 +40,7 @@ class _Gathered:
     packages: list[str | None] = field(default_factory=list)
     kept: list[bool] = field(default_factory=list)
     ranks: list[int] = field(default_factory=list)
+    marks: list[tuple[str, ...]] = field(default_factory=list)
 
     def add(self, entry: ReportEntry) -> None:
         """Add what compares and orders a finding."""
@@ -55,6 +57,7 @@ class _Gathered:
         self.primaries.append(keys.identifier or b"")
         self.suppressed.append(entry.suppression is not None)
         self.packages.append(indexed_package_of(location))
+        self.marks.append(entry.marks)
 
     def compare(self) -> None:
         """Find duplicates, number the findings that have the same key, and rank them."""
@@ -65,7 +68,7 @@ class _Gathered:
         self.orders.clear()
 
     def row(self, position: int, project_id: int, data: Data) -> tuple[Any, ...]:
-        """Return the values of a finding (``ingestion.ROW``)."""
+        """Return the values of a finding (``ingestion.ROW``), and what tracking compares."""
         key, report_type = self.keys[position], self.part.report_type
         place = fingerprint(key)
         return (
@@ -81,6 +84,7 @@ class _Gathered:
             None,
             self.packages[position],
             data,
+            sighting_of(self.sorts[position], place, data, self.marks[position]),
         )
 
     def _number_same_keys(self) -> None:

@@ -13,6 +13,7 @@ from project_service.areas.vulnerabilities.formats.shapes import obj
 from project_service.areas.vulnerabilities.ingestion import deduplication
 from project_service.areas.vulnerabilities.ingestion.deduplication import MatchKeys
 from project_service.areas.vulnerabilities.ingestion.uploads import Data, Part, PartGroup, ReadReport
+from project_service.areas.vulnerabilities.tracking.sightings import sighting_of, signatures_of
 
 FAILURE = "failure"
 
@@ -45,6 +46,7 @@ def _rows(
     entries = zip(report.vulnerabilities, match_keys, ranks, kept, strict=True)
     for position, (vulnerability, keys, rank, is_kept) in enumerate(entries):
         remedy = remedies.position_of(vulnerability)
+        sort = normalising.rank_of(report_type, vulnerability).number
         identity = None
         if keys.identifier is not None:
             identity = finding_uuid(report_type, keys.identifier.hex(), keys.location.hex(), project_id)
@@ -53,7 +55,7 @@ def _rows(
         )
         yield (
             0,
-            normalising.rank_of(report_type, vulnerability).number,
+            sort,
             rank,
             position,
             is_kept,
@@ -65,4 +67,5 @@ def _rows(
             remedy,
             indexed_package_of(data["location"]),
             data,
+            sighting_of(sort, identity or fingerprint(keys.compare_key), data, signatures_of(vulnerability)),
         )

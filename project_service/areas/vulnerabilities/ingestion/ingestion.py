@@ -46,6 +46,8 @@ from project_service.areas.vulnerabilities.models import (
     SecurityReport,
 )
 from project_service.areas.vulnerabilities.severity_order import numbers_of
+from project_service.areas.vulnerabilities.tracking.matching import Sighting
+from project_service.areas.vulnerabilities.tracking.tracker import TrackedSeries, track
 from project_service.domain.projects import Project
 from project_service.domain.repositories.bundles import REF
 from project_service.kit.db.base import table_of
@@ -197,7 +199,14 @@ def _scanner_of(part: Part) -> str:
 def _store(pipeline: Pipeline, upload: ReadReport) -> Ingested:
     stored = [_add_report(pipeline, upload, part) for part in upload.parts]
     origins = [(pipeline.project_id, pipeline.id, report.id) for report in stored]
-    _insert(FINDINGS, COLUMNS, ((*origins[row[0]], *row[1:]) for row in upload.rows(pipeline.project_id)))
+    sightings: list[list[Sighting]] = [[] for _ in stored]
+
+    def rows() -> Iterator[tuple[Any, ...]]:
+        for index, *values, sighting in upload.rows(pipeline.project_id):
+            sightings[index].append(sighting)
+            yield *origins[index], *values
+
+    _insert(FINDINGS, COLUMNS, rows())
     if upload.components:
         components = (
             {"report_id": stored[0].id, "position": position, **one} for position, one in enumerate(upload.components)
@@ -206,10 +215,31 @@ def _store(pipeline: Pipeline, upload: ReadReport) -> Ingested:
     for report_type in {report.report_type for report in stored}:
         if _has_several(pipeline, report_type):
             _deduplicate(pipeline, report_type)
+    tracking = _track(pipeline, upload, stored, sightings)
     reapply_dismissals(pipeline)
     _recount(pipeline)
     counts = _counts_of(stored)
-    return ingested(upload, pipeline.id, {index: counts[report.id] for index, report in enumerate(stored)})
+    return ingested(upload, pipeline.id, {index: counts[report.id] for index, report in enumerate(stored)}, tracking)
+
+
+def _track(
+    pipeline: Pipeline, upload: ReadReport, stored: list[SecurityReport], sightings: list[list[Sighting]]
+) -> list[dict[str, int]]:
+    """Track the findings of each scanner and category; return what is counted of each."""
+    has_type = upload.given_type is not None or not upload.is_foreign
+    counts, index = [], 0
+    for group in upload.groups:
+        indexes = range(index, index + len(group.parts))
+        index = indexes.stop
+        for place in indexes:
+            rows = select(Finding.id, Finding.kept).where(Finding.report_id == stored[place].id)
+            found = db.session.execute(rows.order_by(Finding.position))
+            for sighting, (finding_id, is_kept) in zip(sightings[place], found, strict=True):
+                sighting.finding_id, sighting.is_kept = finding_id, is_kept
+        first = stored[indexes.start]
+        series = TrackedSeries(first.scanner, first.category, first.report_type if has_type else None)
+        counts.append(track(pipeline, series, [one for place in indexes for one in sightings[place]]))
+    return counts
 
 
 def _add_report(pipeline: Pipeline, upload: ReadReport, part: Part) -> SecurityReport:

@@ -83,16 +83,26 @@ class Ingested:
     left: Data
     suppressed: int
     components: int
+    tracking: dict[str, int]
     reports: list[Data]
     warnings: list[Data]
 
 
-def ingested(upload: ReadReport, pipeline_id: int | None, counts: dict[int, tuple[int, int]]) -> Ingested:
-    """Return the answer; ``counts`` has the merged and the suppressed findings of each part, by its index."""
+def ingested(
+    upload: ReadReport, pipeline_id: int | None, counts: dict[int, tuple[int, int]], tracking: list[dict[str, int]]
+) -> Ingested:
+    """Return the answer.
+
+    ``counts`` has the merged and the suppressed findings of each part, by its index; ``tracking`` the counts of each
+    group.
+    """
     counts_of_parts = dict(
         zip(map(id, upload.parts), (counts[index] for index in range(len(upload.parts))), strict=True)
     )
-    reports = [_report(group, [counts_of_parts[id(part)] for part in group.parts]) for group in upload.groups]
+    reports = [
+        {**_report(group, [counts_of_parts[id(part)] for part in group.parts]), "tracking": tracked}
+        for group, tracked in zip(upload.groups, tracking, strict=True)
+    ]
     left: Counter[str] = Counter()
     for group in upload.groups:
         left.update(group.left)
@@ -105,6 +115,7 @@ def ingested(upload: ReadReport, pipeline_id: int | None, counts: dict[int, tupl
         report_type=upload.given_type or (types.pop() if len(types) == 1 else None),
         left=_left(left),
         components=len(upload.components),
+        tracking={name: sum(one[name] for one in tracking) for name in tracking[0]} if tracking else {},
         reports=reports,
         warnings=upload.warnings,
         **sums,

@@ -88,7 +88,10 @@ class Result:
             urls=shapes.links(((rule.url or "", ""), (text(self.result.get("hostedViewerUri")), ""))),
             details=self.details,
         )
-        return ReportEntry(self.run.section, self.report_type, *self.levels, key, data, self.suppression)
+        marks = identifying.marks_of(snippet, self.result.get("fingerprints"), self.result.get("partialFingerprints"))
+        if "dependency" in place:
+            marks = ()
+        return ReportEntry(self.run.section, self.report_type, *self.levels, key, data, self.suppression, marks)
 
     @cached_property
     def title(self) -> str:

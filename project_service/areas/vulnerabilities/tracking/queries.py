@@ -1,0 +1,79 @@
+"""Lists of tracked findings."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from sqlalchemy import Select, and_, or_, select
+from sqlalchemy.orm import selectinload
+
+from project_service.areas.vulnerabilities.findings import queries
+from project_service.areas.vulnerabilities.levels import SEVERITIES
+from project_service.areas.vulnerabilities.models import Finding, TrackedFinding, TrackedFindingState
+from project_service.areas.vulnerabilities.tracking.sightings import WORST
+from project_service.areas.vulnerabilities.tracking.states import DETECTED, RESOLVED
+from project_service.domain.projects import Project
+from project_service.kit.db.session import NO_LAZY_LOADING
+
+DISMISSED = "dismissed"
+STATES = (str(DETECTED), DISMISSED, str(RESOLVED))
+OPEN_STATES = (str(DETECTED), DISMISSED)
+
+
+def tracked_findings_of(
+    project: Project,
+    branch: str | None = None,
+    *,
+    state: Collection[str] = (),
+    severity: Collection[str] = (),
+    **filters: Any,
+) -> Select[TrackedFindingState]:
+    """The tracked findings of a branch, by default of the default branch: by severity, the worst first, then by id.
+
+    ``filters`` are values of ``report_type``, ``scanner`` and ``category``.
+    """
+    statement = select(TrackedFindingState).where(
+        TrackedFindingState.project_id == project.id,
+        TrackedFindingState.ref == (branch or queries.default_branch(project)),
+    )
+    statement = _in_states(statement, set(state or OPEN_STATES))
+    if severity:
+        orders = [WORST - SEVERITIES[one] for one in severity]
+        statement = statement.where(TrackedFindingState.severity_order.in_(orders))
+    wanted = {name: value for name, value in filters.items() if value}
+    if wanted:
+        statement = statement.join(TrackedFindingState.tracked)
+        for name, value in wanted.items():
+            column = getattr(TrackedFinding, name)
+            statement = statement.where(column == value if isinstance(value, str) else column.in_(value))
+    loaded = (
+        selectinload(TrackedFindingState.tracked),
+        selectinload(TrackedFindingState.finding).selectinload(Finding.pipeline),
+        selectinload(TrackedFindingState.finding).selectinload(Finding.report),
+        NO_LAZY_LOADING,
+    )
+    order = TrackedFindingState.severity_order, TrackedFindingState.tracked_id
+    return statement.options(*loaded).order_by(*order)
+
+
+def _in_states(statement: Select[TrackedFindingState], states: set[str]) -> Select[TrackedFindingState]:
+    """Add the condition of the states; dismissed ones are detected ones whose finding is dismissed."""
+    is_detected = TrackedFindingState.state == DETECTED
+    conditions = [TrackedFindingState.state == RESOLVED] if RESOLVED in states else []
+    if {DETECTED, DISMISSED} <= states:
+        conditions.append(is_detected)
+    elif states & {DETECTED, DISMISSED}:
+        statement = statement.join(TrackedFindingState.finding)
+        conditions.append(and_(is_detected, Finding.dismissed.is_(DISMISSED in states)))
+    return statement.where(conditions[0] if len(conditions) == 1 else or_(*conditions))
+
+
+def shown_state(row: TrackedFindingState) -> str:
+    """The state that clients see."""
+    return DISMISSED if row.state == DETECTED and row.finding.dismissed else row.state
+
+
+def prepare(rows: list[TrackedFindingState]) -> None:
+    """Load the feedback of the findings of a page."""
+    queries.prepare([row.finding for row in rows])

@@ -138,7 +138,6 @@ class Finding(Model):
     report: Mapped[SecurityReport] = relationship()
     sort: Mapped[int]
     tracked_id: Mapped[int | None] = mapped_column(ForeignKey("tracked_findings.id", ondelete="SET NULL"))
-    tracked: Mapped[TrackedFinding | None] = relationship()
     place: Mapped[int]
     position: Mapped[int]
     kept: Mapped[bool]
@@ -153,6 +152,7 @@ class Finding(Model):
     # not columns; set by queries for a response
     remediations: list[Any] | None
     feedback: dict[str, Any]
+    first_seen_at: dt.datetime | None
     last_seen_at: dt.datetime | None
 
     @property

@@ -45,10 +45,13 @@ class Meanings:
         return feedback.meant == finding.project_fingerprint and feedback.meant in self.sole
 
 
-def meanings_in(pipeline_id: int, feedback: Collection[Feedback]) -> Meanings:
-    """Load what is needed to match feedback with the findings of a pipeline."""
+def meanings_in(pipeline_id: int, feedback: Collection[Feedback], *, with_places: bool = True) -> Meanings:
+    """Load what is needed to match feedback with the findings of a pipeline.
+
+    ``with_places`` is false if no feedback names another place of a tracked finding.
+    """
     uuids = {one.finding_uuid for one in feedback if one.finding_uuid is not None}
-    tracked = _tracked_of(feedback, uuids)
+    tracked: frozenset[tuple[str, int]] = _tracked_of(feedback, uuids) if with_places else frozenset()
     if not uuids:
         return Meanings(frozenset(), frozenset(), tracked)
     of_project = Finding.project_id == next(iter(feedback)).project_id

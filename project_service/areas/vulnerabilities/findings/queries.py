@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, and_, or_, select, tuple_, union_all
+from sqlalchemy import ColumnElement, Select, and_, literal, or_, select, tuple_, union_all
 from sqlalchemy.orm import aliased, joinedload, selectinload
 
 from project_service.areas.vulnerabilities.findings.dismissals import meanings_in
@@ -23,6 +23,7 @@ from project_service.areas.vulnerabilities.models import (
     Pipeline,
     Remediation,
     SecurityReport,
+    TrackedFinding,
     TrackedFindingState,
 )
 from project_service.areas.vulnerabilities.severity_order import FindingRank
@@ -132,7 +133,7 @@ class Findings:
             return []
         whole: list[int] = []
         found: list[Finding] = []
-        loaded = *map(selectinload, (Finding.report, Finding.pipeline, Finding.tracked)), NO_LAZY_LOADING
+        loaded = selectinload(Finding.report), selectinload(Finding.pipeline), NO_LAZY_LOADING
         listed = select(Finding).where(*self._conditions(self.pipeline)).options(*loaded)
         for sort, count in self.tallied:
             taken = max(min(count - offset, limit), 0)
@@ -161,30 +162,31 @@ class Findings:
 def prepare(findings: list[Finding]) -> None:
     """Set ``remediations`` and ``feedback`` of findings; the number of statements is constant for each pipeline."""
     remediations = _remediations_of(findings)
-    feedback = list(_feedback_on(findings))
+    feedback, has_moved = _feedback_on(findings)
     pipeline_ids = {one.pipeline_id for one in findings} if feedback else ()
-    meanings = {number: meanings_in(number, feedback) for number in pipeline_ids}
-    last_seen = _last_seen(findings)
+    meanings = {number: meanings_in(number, feedback, with_places=has_moved) for number in pipeline_ids}
+    seen = _seen(findings)
     for finding in findings:
         data = remediations.get((finding.report_id, finding.remediation))
         finding.remediations = None if data is None else [data]
-        finding.last_seen_at = last_seen.get((finding.tracked_id, finding.pipeline.ref))
+        times = seen.get((finding.tracked_id, finding.pipeline.ref), (None, None))
+        finding.first_seen_at, finding.last_seen_at = times
         meant = (one for one in feedback if meanings[finding.pipeline_id].mean(one, finding))
         finding.feedback = _about(finding, meant)
 
 
-def _last_seen(findings: Collection[Finding]) -> dict[tuple[int | None, str], dt.datetime]:
-    """Return when the tracked findings were last seen on the branches of the findings."""
+def _seen(findings: Collection[Finding]) -> dict[tuple[int | None, str], tuple[dt.datetime, dt.datetime]]:
+    """Return when the tracked findings were first seen, and last seen on the branches of the findings."""
     ids = {one.tracked_id for one in findings if one.tracked_id is not None}
     if not ids:
         return {}
     state = TrackedFindingState
     rows = db.session.execute(
-        select(state.tracked_id, state.ref, state.last_seen_at).where(
-            state.tracked_id.in_(ids), state.ref.in_({one.pipeline.ref for one in findings})
-        )
+        select(state.tracked_id, state.ref, TrackedFinding.first_seen_at, state.last_seen_at)
+        .join(TrackedFinding, TrackedFinding.id == state.tracked_id)
+        .where(state.tracked_id.in_(ids), state.ref.in_({one.pipeline.ref for one in findings}))
     )
-    return {(tracked_id, ref): moment for tracked_id, ref, moment in rows}
+    return {(tracked_id, ref): (first, last) for tracked_id, ref, first, last in rows}
 
 
 def find_dismissal(project: Project, feedback_id: int) -> Feedback:
@@ -294,21 +296,25 @@ def _remediations_of(findings: Iterable[Finding]) -> dict[tuple[int, int | None]
     return {(report_id, position): data for report_id, position, data in found}
 
 
-def _feedback_on(findings: Collection[Finding]) -> Iterable[Feedback]:
+def _feedback_on(findings: Collection[Finding]) -> tuple[Sequence[Feedback], bool]:
+    """Return the feedback on findings, and whether some of it names another place of a tracked finding."""
     if not findings:
-        return ()
+        return (), False
     of_project = select(Feedback.id).where(
         Feedback.project_id == next(iter(findings)).project_id, Feedback.feedback_type.in_(FEEDBACK_TYPES)
     )
     # by uuid and by fingerprint, each by an index of its own
     by_uuid = of_project.where(Feedback.finding_uuid.in_({one.uuid for one in findings if one.uuid}))
     by_fingerprint = of_project.where(Feedback.meant.in_({one.project_fingerprint for one in findings}))
-    ids = set(db.session.scalars(union_all(by_uuid, by_fingerprint)))
-    tracked_ids = {one.tracked_id for one in findings if one.tracked_id is not None}
-    if tracked_ids:
-        ids.update(db.session.scalars(of_project.where(_names_place_of(tracked_ids))))
+    statements = [select(one.subquery(), literal(False)) for one in (by_uuid, by_fingerprint)]
+    if tracked_ids := {one.tracked_id for one in findings if one.tracked_id is not None}:
+        by_place = of_project.where(_names_place_of(tracked_ids))
+        statements.append(select(by_place.subquery(), literal(True)))
+    found = db.session.execute(union_all(*statements)).all()
+    ids = {number for number, _ in found}
     if not ids:
-        return ()
+        return (), False
+    has_moved = ids != {number for number, is_place in found if not is_place}
     feedback = select(Feedback).where(Feedback.id.in_(ids)).order_by(Feedback.id)
     loaded = (
         selectinload(Feedback.author),
@@ -317,7 +323,7 @@ def _feedback_on(findings: Collection[Finding]) -> Iterable[Feedback]:
         selectinload(Feedback.issue).selectinload(Issue.assignees),
         selectinload(Feedback.merge_request),
     )
-    return db.session.scalars(feedback.options(*loaded, NO_LAZY_LOADING)).all()
+    return db.session.scalars(feedback.options(*loaded, NO_LAZY_LOADING)).all(), has_moved
 
 
 def _about(finding: Finding, feedback: Iterable[Feedback]) -> dict[str, Feedback]:

@@ -177,9 +177,7 @@ class FindingSchema(Schema):
         lambda finding: "suppression" in finding.data, lambda finding: finding.data["suppression"], type="object"
     )
     tracked_id = fields.Integer(metadata={"description": "The tracked finding that it is a place of."})
-    first_seen_at = fields.Computed(
-        lambda finding: clock.isoformat(finding.tracked.first_seen_at) if finding.tracked else None
-    )
+    first_seen_at = fields.Moment()
     last_seen_at = fields.Moment()
     category = fields.String(attribute="report.category")
     scan = fields.Computed(lambda finding: finding.report.scan, type="object")

@@ -1,4 +1,4 @@
-"""Bodies of requests to receivers: JSON objects within limits (alert ingestion reference, sections 4 and 15)."""
+"""Bodies of requests to receivers: JSON objects within limits (alert ingestion reference, section 4)."""
 
 from __future__ import annotations
 

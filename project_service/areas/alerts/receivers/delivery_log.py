@@ -1,4 +1,4 @@
-"""The log of requests to receivers, written behind the requests (alert ingestion reference, section 15).
+"""The log of requests to receivers, written behind the requests (alert ingestion reference, section 14).
 
 Requests add to a buffer of their process, which a thread writes at once and then at most once in ``SECONDS_BETWEEN``.
 At most as many requests of an integration are buffered as the log keeps, and repeated refusals are one row with a

@@ -1,4 +1,4 @@
-"""Alerts of Alertmanager and Grafana: elements of a batch (alert ingestion reference, sections 8 and 15)."""
+"""Alerts of Alertmanager and Grafana: elements of a batch (alert ingestion reference, section 8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Confirmation of a subscription of Amazon SNS by its receiver (monitoring tools reference, section 11).
+"""Confirmation of a subscription of Amazon SNS by its receiver (alert ingestion reference, section 13).
 
 Only the host of the region of the topic is requested: the address comes from whoever knows the key of the integration.
 """

@@ -47,6 +47,7 @@ from project_service.areas.error_tracking.errors import pages as error_pages
 from project_service.areas.error_tracking.errors import routes as error_routes
 from project_service.areas.error_tracking.settings import pages as error_tracking_pages
 from project_service.areas.error_tracking.settings import routes as error_tracking
+from project_service.areas.groups import lookup_routes as group_lookups
 from project_service.areas.groups import pages as groups_pages
 from project_service.areas.groups import routes as groups
 from project_service.areas.groups import settings_pages as groups_settings
@@ -124,6 +125,7 @@ APIS = (
     accounts.api,
     resource_tokens.api,
     groups.api,
+    group_lookups.api,
     transfers.api,
     projects.api,
     alerts.api,

@@ -11,6 +11,7 @@ from project_service.kit.http import fields
 from project_service.kit.http.schemas import Embedded, Schema
 
 CREATION_LEVELS = ("noone", "maintainer", "developer")
+SHARE_LEVELS = (10, 20, 30, 40, 50)
 SUBGROUP_LEVELS = ("owner", "maintainer")
 
 
@@ -103,3 +104,41 @@ class GroupCreateSchema(GroupUpdateSchema):
     name = fields.String(required=True)
     path = fields.String(required=True)
     parent_id = fields.Integer()
+
+
+class GroupIdentitySchema(Schema):
+    """What a group is called."""
+
+    id = fields.Integer()
+    web_url = fields.Computed(namespace_url)
+    name = fields.String()
+    avatar_url = fields.String()
+    full_name = fields.String()
+    full_path = fields.String()
+
+
+class ProjectGroupsSchema(Schema):
+    """Filters of the groups above a project."""
+
+    search = fields.String()
+    skip_groups = fields.Array(fields.Integer())
+    with_shared = fields.Boolean(default=False)
+    shared_visible_only = fields.Boolean(default=False)
+    shared_min_access_level = fields.Integer(choices=SHARE_LEVELS)
+
+
+class InvitedGroupsSchema(Schema):
+    """Filters of the groups that a project or group is shared with."""
+
+    relation = fields.Array(fields.String(choices=("direct", "inherited")))
+    search = fields.String()
+    min_access_level = fields.Integer(choices=SHARE_LEVELS)
+
+
+class SharedGroupsSchema(Schema):
+    """Filters of the groups that are shared with a group."""
+
+    search = fields.String()
+    skip_groups = fields.Array(fields.Integer())
+    visibility = fields.String(choices=VISIBILITIES)
+    min_access_level = fields.Integer(choices=SHARE_LEVELS)

@@ -41,6 +41,20 @@ def all_members_of(subject: ProjectOrGroup, **filters: Any) -> Select[Membership
     return _filtered(capped, filters).order_by(Membership.user_id)
 
 
+def users_of(project: Project, **filters: Any) -> Select[User]:
+    """The users with a role in a project, however they have it, and the owner of its personal namespace."""
+    reach = _reach_of(project).subquery()
+    authorized = Project.namespace_id == Namespace.id
+    owner = select(Namespace.owner_id).join(Project, authorized).where(Project.id == project.id)
+    ids = select(reach.c.user_id).union(owner.where(Namespace.owner_id.is_not(None)))
+    statement = select(User).where(User.id.in_(ids), User.deleting_since.is_(None)).order_by(User.id)
+    if filters.get("skip_users"):
+        statement = statement.where(User.id.not_in(filters["skip_users"]))
+    if search := (filters.get("search") or "").strip():
+        statement = statement.where(_is_called(search))
+    return statement.options(NO_LAZY_LOADING)
+
+
 def find_member(subject: ProjectOrGroup, user_id: int) -> Membership:
     """The direct membership of a user."""
     return one(members_of(subject).where(Membership.user_id == user_id), RecordNotFound())
@@ -59,12 +73,14 @@ def _memberships() -> Select[Membership]:
 def _filtered(statement: Select[Membership], filters: dict[str, Any]) -> Select[Membership]:
     conditions: list[ColumnElement[bool]] = []
     if query := (filters.get("query") or "").strip():
-        conditions.append(
-            or_(searching.contains(query, User.name, User.username), func.lower(User.email) == query.lower())
-        )
+        conditions.append(_is_called(query))
     if filters.get("user_ids"):
         conditions.append(User.id.in_(filters["user_ids"]))
     return statement.where(*conditions)
+
+
+def _is_called(text: str) -> ColumnElement[bool]:
+    return or_(searching.contains(text, User.name, User.username), func.lower(User.email) == text.lower())
 
 
 def _reach_of(subject: ProjectOrGroup) -> Any:

@@ -12,6 +12,7 @@ from project_service.areas.members import queries, schemas, service
 from project_service.domain.memberships import Membership
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
+from project_service.domain.schemas import UserBasicSchema
 from project_service.domain.users import find_user, find_user_by
 from project_service.kit.http.errors import NotFound
 from project_service.kit.http.preconditions import unmodified
@@ -112,6 +113,17 @@ def _added(subject: ProjectOrGroup, fields: dict[str, Any]) -> Any:
     for user_id in ids:
         service.add_member(caller(), subject, find_user(user_id), **values)
     return json_response({"status": "success"}, 201)
+
+
+@api.get("/projects/<project>/users")
+@api.signed_in
+@api.arguments(schemas.ProjectUsersSchema)
+@api.allow(Ability.READ_PROJECT)
+@api.response(200, UserBasicSchema(many=True))
+@api.paged
+def list_project_users(project: Project, fields: dict[str, Any]) -> Any:
+    """List the users with a role in a project: direct, inherited or through a share."""
+    return queries.users_of(project, **fields)
 
 
 register("project", Ability.READ_PROJECT, Ability.ADMIN_PROJECT_MEMBERS)

@@ -36,6 +36,13 @@ class MemberFilterSchema(Schema):
     user_ids = fields.Array(fields.Integer())
 
 
+class ProjectUsersSchema(Schema):
+    """Filters of the users of a project."""
+
+    search = fields.String()
+    skip_users = fields.Array(fields.Integer())
+
+
 class MemberCreateSchema(Schema):
     """One or several new members."""
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, func, select
-from sqlalchemy.orm import contains_eager
+from sqlalchemy import ColumnElement, Select, func, select, union_all
+from sqlalchemy.orm import aliased, contains_eager
 
 from project_service.access.abilities import Ability, allowed, load_roles, visible_projects
 from project_service.access.identity import Caller
@@ -20,6 +20,7 @@ from project_service.domain.memberships import (
     alive,
     authorized_namespaces,
     authorized_projects,
+    lesser,
 )
 from project_service.domain.namespaces import (
     Group,
@@ -60,6 +61,12 @@ def projects_of_group(caller: Caller, group: Namespace, **filters: Any) -> Selec
     return projects_matching(caller, **filters).where(inside)
 
 
+def projects_shared_with(caller: Caller, group: Namespace, **filters: Any) -> Select[Project]:
+    """The projects that are shared with a group and that the caller may see."""
+    shared = select(Share.project_id).where(Share.group_id == group.id, Share.project_id.is_not(None), alive(Share))
+    return projects_matching(caller, **filters).where(Project.id.in_(shared))
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """A role in the form the API shows."""
@@ -76,7 +83,7 @@ class Permissions:
 
 
 def add_permissions(caller: Caller, projects_of_page: Sequence[Project]) -> None:
-    """Set ``permissions`` on each project of a page, with two statements for all of them."""
+    """Set ``permissions`` on each project of a page, with three statements for all of them."""
     ids = [project.id for project in projects_of_page]
     direct = _levels(
         select(Membership.project_id, func.max(Membership.access_level))
@@ -93,8 +100,41 @@ def add_permissions(caller: Caller, projects_of_page: Sequence[Project]) -> None
         )
         .group_by(NamespaceAncestor.namespace_id)
     )
+    shared = _shared_levels(caller.user_id or 0, projects_of_page)
     for project in projects_of_page:
-        project.permissions = Permissions(direct.get(project.id), above.get(project.namespace_id))
+        project.permissions = permissions(
+            direct.get(project.id), above.get(project.namespace_id), shared.get(project.id)
+        )
+
+
+def permissions(direct: Access | None, above: Access | None, shared: Access | None) -> Permissions:
+    """The roles of the caller; a share that gives a higher one than the memberships counts as access by a group."""
+    highest = max((access.access_level for access in (direct, above) if access is not None), default=0)
+    return Permissions(direct, shared if shared is not None and shared.access_level > highest else above)
+
+
+def _shared_levels(user_id: int, projects_of_page: Sequence[Project]) -> dict[int, Access]:
+    """The highest levels that shares of projects, or of the groups above them, give a user."""
+    ids = [project.id for project in projects_of_page]
+    invited, above = aliased(NamespaceAncestor), aliased(NamespaceAncestor)
+    level = lesser(Membership.access_level, Share.access_level)
+    ways = (
+        select(Share.project_id, level.label("level")).where(Share.project_id.in_(ids)),
+        select(Project.id, level.label("level"))
+        .select_from(Share)
+        .join(above, above.ancestor_id == Share.namespace_id)
+        .join(Project, Project.namespace_id == above.namespace_id)
+        .where(Project.id.in_(ids)),
+    )
+    grants = union_all(
+        *(
+            way.join(invited, invited.namespace_id == Share.group_id)
+            .join(Membership, Membership.namespace_id == invited.ancestor_id)
+            .where(Membership.user_id == user_id, alive(), alive(Share))
+            for way in ways
+        )
+    ).subquery()
+    return _levels(select(grants.c[0], func.max(grants.c.level)).group_by(grants.c[0]))
 
 
 def add_details(caller: Caller, projects_of_page: Sequence[Project]) -> None:

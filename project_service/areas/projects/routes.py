@@ -56,6 +56,16 @@ def list_group_projects(group: Group, fields: dict[str, Any]) -> Any:
     return _listed(fields, queries.projects_of_group(caller(), group, **fields))
 
 
+@api.get("/groups/<group>/projects/shared")
+@api.arguments(schemas.ProjectFilterSchema)
+@api.allow(Ability.READ_GROUP)
+@api.response(200, schemas.ProjectWithAccessSchema(many=True))
+@api.paged
+def list_projects_shared_with_group(group: Group, fields: dict[str, Any]) -> Any:
+    """List the projects that are shared with a group."""
+    return _listed(fields, queries.projects_shared_with(caller(), group, **fields))
+
+
 @api.get("/projects/<project>")
 @api.arguments(schemas.ProjectShowSchema)
 @api.allow(Ability.READ_PROJECT, access_only=True)

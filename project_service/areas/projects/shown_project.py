@@ -14,9 +14,9 @@ from sqlalchemy import bindparam, func, select
 
 from project_service.access.abilities import has
 from project_service.access.identity import Caller
-from project_service.areas.projects.queries import Access, Permissions
+from project_service.areas.projects.queries import Access, permissions
 from project_service.domain.memberships import Membership, Share, alive
-from project_service.domain.namespaces import Namespace, NamespaceAncestor
+from project_service.domain.namespaces import GROUP, Namespace, NamespaceAncestor
 from project_service.domain.project_access import ProjectAccess
 from project_service.domain.projects import Project, full_name
 from project_service.domain.tracker.issues import OPENED, Issue
@@ -84,7 +84,8 @@ def shown_project(caller: Caller, access: ProjectAccess) -> SimpleNamespace:
     owner = _named(OWNER_COLUMNS, columns[in_owner:])
     project.namespace.owner = None if owner.id is None else owner
     project.name_with_namespace = full_name(project)
-    project.permissions = Permissions(_access(direct), _access(inherited))
+    shared = Access(access.role) if access.role and project.namespace.kind == GROUP else None
+    project.permissions = permissions(_access(direct), _access(inherited), shared)
     shows_issues = has("issues")(caller, access)
     project.open_issues_count = (0 if access.loading else open_issues) if shows_issues else None
     project.shares = [_share(*share) for share in db.session.execute(_select_shares, {"project": access.id})]

@@ -346,6 +346,28 @@ def test_permissions_distinguish_direct_and_inherited_roles(direct, above, permi
     ] * 2
 
 
+@pytest.mark.both_databases
+@pytest.mark.parametrize("of_project", [True, False], ids=["project", "group above"])
+def test_a_share_that_gives_a_higher_role_counts_as_access_by_a_group(of_project, people, as_stranger):
+    top = make_group("top")
+    created = make_project("shown", make_group("below", top))
+    team = make_group("team")
+    add_member(team, people[SAM], Role.MAINTAINER)
+    share(created if of_project else top, team, Role.DEVELOPER)
+
+    def shown():
+        responses = [as_stranger.get(f"/projects/{created.id}").json, as_stranger.get("/projects").json[0]]
+        return [
+            tuple(access and access["access_level"] for access in response["permissions"].values())
+            for response in responses
+        ]
+
+    through_share = shown()
+    add_member(created, people[SAM], Role.OWNER)
+
+    assert (through_share, shown()) == ([(None, 30)] * 2, [(50, None)] * 2)
+
+
 def test_an_expired_membership_gives_no_permission(people, as_stranger):
     created = make_project("shown", make_group(visibility="public"), visibility="public")
     add_member(created, people[SAM], Role.DEVELOPER, clock.today())

@@ -45,6 +45,8 @@ from project_service.areas.environments import routes as environments
 from project_service.areas.error_tracking.collection.collector import collector
 from project_service.areas.error_tracking.errors import pages as error_pages
 from project_service.areas.error_tracking.errors import routes as error_routes
+from project_service.areas.error_tracking.releases import pages as error_release_pages
+from project_service.areas.error_tracking.releases.sentry_api import sentry_api
 from project_service.areas.error_tracking.settings import pages as error_tracking_pages
 from project_service.areas.error_tracking.settings import routes as error_tracking
 from project_service.areas.groups import lookup_routes as group_lookups
@@ -172,6 +174,7 @@ PAGES = (
     effective_variable_pages.pages,
     error_tracking_pages.pages,
     error_pages.pages,
+    error_release_pages.pages,
     protected_ref_pages.pages,
     repositories_pages.pages,
     file_pages.pages,
@@ -232,6 +235,7 @@ def create_app(settings: Settings | None = None) -> responses.Application:
     app.register_blueprint(receivers)
     app.register_blueprint(git_http)
     app.register_blueprint(collector)
+    app.register_blueprint(sentry_api)
     issue_closed.connect(incidents.on_issue_closed)
     for pages in PAGES:
         app.register_blueprint(pages)

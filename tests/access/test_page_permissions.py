@@ -89,6 +89,7 @@ NEEDED = {
     "/<path:project>/-/settings/operations/error_tracking/keys/<int:key_id>/delete": Role.MAINTAINER,
     "/<path:project>/-/error_tracking": Role.REPORTER,
     "/<path:project>/-/error_tracking/<error_id>/details": Role.REPORTER,
+    "/<path:project>/-/error_tracking/releases": Role.REPORTER,
     "/<path:project>/-/error_tracking/<error_id>/delete": Role.MAINTAINER,
     "/<path:project>/-/blob/<path:place>": Role.REPORTER,
     "/<path:project>/-/blame/<path:place>": Role.REPORTER,

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from project_service.areas.error_tracking.collection import grouping, stack_traces
+from project_service.areas.error_tracking.collection import grouping, javascript_stacks, stack_traces
+from project_service.areas.error_tracking.collection.javascript_stacks import StackKey
 from project_service.areas.error_tracking.collection.messages import message_of
 from project_service.areas.error_tracking.collection.native_frames import Image, images_of
 from project_service.areas.error_tracking.collection.scrubbing import (
@@ -81,6 +82,7 @@ class ParsedEvent:
     user: tuple[str, str] | None
     summary: dict[str, Any]
     details: dict[str, Any]
+    stack: StackKey | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +129,12 @@ def parse_event(raw: dict[str, Any], arrival: Arrival, cleaner: Cleaner) -> Pars
         "fingerprint": fingerprint,
         "truncated": False,
     }
+    stack_key = javascript_stacks.stack_key(raw, details["exceptions"], event)
+    if stack_key is not None and stack_key.debug_ids:
+        details["debug_ids"] = stack_key.debug_ids
     summary = {name: event[name] for name in SUMMARY_NAMES}
     shown = (value if is_typed else message.text or value) or None
+    details = _bounded(details, MAX_STORED_BYTES - len(exact_json.dumps(summary)))
     return ParsedEvent(
         digest=grouping.digest_of(fingerprint, parts),
         occurred_at=_occurred_at(raw.get("timestamp"), arrival),
@@ -144,7 +150,8 @@ def parse_event(raw: dict[str, Any], arrival: Arrival, cleaner: Cleaner) -> Pars
         release=event["release"],
         user=identity,
         summary=summary,
-        details=_bounded(details, MAX_STORED_BYTES - len(exact_json.dumps(summary))),
+        details=details,
+        stack=None if details["truncated"] else stack_key,
     )
 
 

@@ -90,7 +90,8 @@ def frame_keys(frames: Sequence[Frame]) -> list[tuple[str, str]]:
     keys: dict[tuple[str, str], None] = {}
     for position, frame in enumerate(reversed(frames)):
         function = frame["function"] or frame.get("offset") or ""
-        if is_anonymous(function):
+        # a name that a build made up changes with the next one
+        if is_anonymous(function) or frame.get("data", {}).get("minified_function"):
             line = (frame["context_line"] or "").strip()[:MAX_CONTEXT_LINE_LENGTH]
             if position or not line:
                 continue

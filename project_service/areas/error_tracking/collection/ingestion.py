@@ -31,6 +31,8 @@ from project_service.areas.error_tracking.errors.models import (
     TrackedErrorFacet,
     TrackedErrorUser,
 )
+from project_service.areas.error_tracking.releases import arrivals
+from project_service.areas.error_tracking.releases import service as releases
 from project_service.kit.db.base import Base, Timestamp
 from project_service.kit.db.session import db, insert
 
@@ -77,12 +79,15 @@ class StoredOccurrence:
 
 def store(receiver: EventReceiver, event_id: str, event: ParsedEvent) -> None:
     """Store an event in the current unit of work; one whose id is stored already is not counted again."""
+    event, has_new_stack = arrivals.with_known_frames(receiver.project_id, event)
     user = user_digest(receiver, event)
     known, is_new = _find_or_create(receiver.project_id, event, user)
     if not _insert_event(receiver.project_id, known.id, event_id, event):
         if is_new:
             db.session.execute(delete(TrackedError).where(TrackedError.id == known.id))
         return
+    if has_new_stack and event.stack is not None:
+        arrivals.queue_stack(receiver.project_id, event.stack)
     stored = _count(known.id, event)
     _add_facets(receiver.project_id, known, stored, event)
     if user is not None and not known.has_user and stored.user_count < MAX_USERS_PER_ERROR:
@@ -222,6 +227,7 @@ def _insert_event(project_id: int, error_id: int, event_id: str, event: ParsedEv
         "event_id": event_id,
         "occurred_at": event.occurred_at,
         "received_at": event.received_at,
+        "stack": None if event.stack is None else event.stack.digest,
         "summary": event.summary,
         "details": event.details,
     }
@@ -266,6 +272,8 @@ def _add_facets(project_id: int, known: KnownError, stored: StoredOccurrence, ev
         if db.session.scalar(added) is not None:
             counter = TrackedError.environment_count if kind is Facet.ENVIRONMENT else TrackedError.release_count
             _increase(known.id, counter)
+            if kind is Facet.RELEASE:
+                releases.ensure_release(project_id, value)
 
 
 def _add_user(error_id: int, digest: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from project_service.areas.error_tracking.errors.models import TrackedErrorEvent
 
 FRAME_FIELDS = ("filename", "abs_path", "module", "function", "lineno", "colno", "in_app")
-NATIVE_FIELDS = ("package", "instruction_addr", "image_addr", "offset")
+OPTIONAL_FIELDS = ("data", "minified", "package", "instruction_addr", "image_addr", "offset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,7 @@ class EventView:
     extra: dict[str, Any] = field(default_factory=dict)
     modules: dict[str, Any] = field(default_factory=dict)
     truncated: bool = False
+    source_map_problems: Sequence[dict[str, Any]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ def view_of(event: TrackedErrorEvent) -> EventView:
         extra=details.get("extra") or {},
         modules=details.get("modules") or {},
         truncated=bool(details.get("truncated")),
+        source_map_problems=details.get("source_map_problems") or [],
     )
 
 
@@ -91,10 +93,10 @@ def exceptions_of(event: TrackedErrorEvent) -> list[dict[str, Any]]:
 
 
 def shown_frame(frame: dict[str, Any]) -> dict[str, Any]:
-    """Return a frame with its source lines as pairs of number and text; frames of native programs with addresses."""
+    """Return a frame with its source lines as pairs of number and text, and with addresses or what was sent, if any."""
     return {
         **{name: frame.get(name) for name in FRAME_FIELDS},
-        **{name: frame[name] for name in NATIVE_FIELDS if name in frame},
+        **{name: frame[name] for name in OPTIONAL_FIELDS if name in frame},
         "context": _context(frame),
         "vars": frame.get("vars") or {},
     }

@@ -17,6 +17,7 @@ from project_service.kit.db.base import Base, Key, Model
 HOUR_SECONDS = 3600
 DAY_SECONDS = 24 * HOUR_SECONDS
 HAS_ISSUE = text("issue_id IS NOT NULL")
+HAS_STACK = text("stack IS NOT NULL")
 
 
 class ErrorStatus(enum.IntEnum):
@@ -108,12 +109,23 @@ class TrackedErrorDigest(Base):
 
 
 class TrackedErrorEvent(Model):
-    """One stored event. ``summary`` has what lists show, ``details`` the stack traces and all else."""
+    """One stored event. ``summary`` has what lists show, ``details`` the stack traces and all else.
+
+    ``stack`` is the digest of a stack that source maps may resolve.
+    """
 
     __tablename__ = "tracked_error_events"
     __table_args__ = (
         UniqueConstraint("project_id", "event_id"),
         Index("ix_tracked_error_events_occurred_at", "error_id", "occurred_at", "id"),
+        Index(
+            "ix_tracked_error_events_stack",
+            "project_id",
+            "stack",
+            "id",
+            sqlite_where=HAS_STACK,
+            postgresql_where=HAS_STACK,
+        ),
     )
 
     project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
@@ -121,6 +133,7 @@ class TrackedErrorEvent(Model):
     event_id: Mapped[str]
     occurred_at: Mapped[dt.datetime]
     received_at: Mapped[dt.datetime]
+    stack: Mapped[str | None]
     summary: Mapped[dict[str, Any]]
     details: Mapped[dict[str, Any]] = mapped_column(deferred=True)
 
@@ -156,6 +169,16 @@ class TrackedErrorUser(Base):
 
     error_id: Mapped[int] = mapped_column(ForeignKey("tracked_errors.id", ondelete="CASCADE"), primary_key=True)
     digest: Mapped[str] = mapped_column(primary_key=True)
+
+
+class MergedError(Base):
+    """The former id of an error that was merged into another one: its address leads there."""
+
+    __tablename__ = "tracked_error_merges"
+
+    id: Mapped[int] = mapped_column(Key, primary_key=True, autoincrement=False)
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"), index=True)
+    error_id: Mapped[int] = mapped_column(ForeignKey("tracked_errors.id", ondelete="CASCADE"), index=True)
 
 
 class DroppedEventCount(Base):

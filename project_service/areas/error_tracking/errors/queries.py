@@ -12,6 +12,7 @@ from sqlalchemy.orm import joinedload, undefer
 from project_service.areas.error_tracking.errors.models import (
     ErrorStatus,
     Facet,
+    MergedError,
     TrackedError,
     TrackedErrorCount,
     TrackedErrorEvent,
@@ -48,11 +49,14 @@ def errors_matching(project: Project, **wanted: Any) -> Select[TrackedError]:
 
 
 def find_error(project: Project, error_id: str) -> TrackedError:
-    """One error of a project; raises ``NotFound``."""
+    """One error of a project, also by the id of one that was merged into it; raises ``NotFound``."""
     number = whole_number(error_id)
     found = None
     if number is not None:
         found = db.session.scalar(errors_of(project).where(TrackedError.id == number))
+    if number is not None and found is None:
+        merged = select(MergedError.error_id).where(MergedError.id == number, MergedError.project_id == project.id)
+        found = db.session.scalar(errors_of(project).where(TrackedError.id.in_(merged)))
     if found is None:
         raise NotFound("Error")
     return found

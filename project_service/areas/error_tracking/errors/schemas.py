@@ -123,3 +123,7 @@ class ErrorEventDetailsSchema(ErrorEventSchema):
     sdk = fields.Computed(_of_details("sdk", {}), type="object")
     fingerprint = fields.Computed(_of_details("fingerprint", []), type="array", metadata={"items": {"type": "string"}})
     truncated = fields.Computed(_of_details("truncated", False), type="boolean")
+    source_map_problems = fields.Computed(
+        _of_details("source_map_problems", []), type="array", metadata={"items": {"type": "object"}}
+    )
+    debug_ids = fields.Computed(_of_details("debug_ids", {}), type="object")

@@ -1,0 +1,102 @@
+"""Merge two errors that are one: counts, events and digests move (source map reference, section 17)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import delete, func, select, update
+
+from project_service.areas.error_tracking.errors.models import (
+    ErrorStatus,
+    Facet,
+    MergedError,
+    TrackedError,
+    TrackedErrorCount,
+    TrackedErrorDigest,
+    TrackedErrorEvent,
+    TrackedErrorFacet,
+    TrackedErrorUser,
+)
+from project_service.kit import clock
+from project_service.kit.db.session import db, insert
+
+OF_NEWEST = ("title", "type", "message", "culprit", "level", "logger", "platform")
+
+
+def merge(project_id: int, from_id: int, into_id: int) -> bool:
+    """Merge an error into another one, whose status stays; return whether it was done.
+
+    Errors that both have an issue are not merged. The address of the merged error leads to the other one.
+    """
+    ids = (from_id, into_id)
+    locked = select(TrackedError).where(TrackedError.id.in_(ids), TrackedError.project_id == project_id)
+    locked = locked.order_by(TrackedError.id).with_for_update().execution_options(populate_existing=True)
+    errors = {error.id: error for error in db.session.scalars(locked)}
+    if len(errors) < len(set(ids)) or from_id == into_id:
+        return False
+    source, target = errors[from_id], errors[into_id]
+    if source.issue_id is not None and target.issue_id is not None:
+        return False
+    _move_rows(source, target)
+    _take_over(source, target)
+    db.session.flush()
+    _execute(update(MergedError).where(MergedError.error_id == from_id).values(error_id=into_id))
+    db.session.execute(delete(TrackedError).where(TrackedError.id == from_id))
+    db.session.add(MergedError(id=from_id, project_id=project_id, error_id=into_id))
+    db.session.flush()
+    return True
+
+
+def _move_rows(source: TrackedError, target: TrackedError) -> None:
+    for model in (TrackedErrorDigest, TrackedErrorEvent):
+        _execute(update(model).where(model.error_id == source.id).values(error_id=target.id))
+    count = TrackedErrorCount
+    rows = select(func.coalesce(target.id, 0), count.seconds, count.start, count.count).where(
+        count.error_id == source.id
+    )
+    added = insert(count).from_select(["error_id", "seconds", "start", "count"], rows)
+    keys = ["error_id", "seconds", "start"]
+    set_ = {"count": count.count + added.excluded.count}
+    db.session.execute(added.on_conflict_do_update(index_elements=keys, set_=set_))
+    facet, user = TrackedErrorFacet, TrackedErrorUser
+    facets = select(func.coalesce(target.id, 0), facet.kind, facet.value, facet.project_id).where(
+        facet.error_id == source.id
+    )
+    names = ["error_id", "kind", "value", "project_id"]
+    db.session.execute(insert(facet).from_select(names, facets).on_conflict_do_nothing())
+    users = select(func.coalesce(target.id, 0), user.digest).where(user.error_id == source.id)
+    db.session.execute(insert(user).from_select(["error_id", "digest"], users).on_conflict_do_nothing())
+
+
+def _take_over(source: TrackedError, target: TrackedError) -> None:
+    """Add up the counters of two errors; the names are those of the one that was seen last."""
+    target.count += source.count
+    target.stored_events += source.stored_events
+    target.user_count = _number(select(func.count()).where(TrackedErrorUser.error_id == target.id))
+    of_kind = select(func.count()).where(TrackedErrorFacet.error_id == target.id)
+    target.environment_count = _number(of_kind.where(TrackedErrorFacet.kind == int(Facet.ENVIRONMENT)))
+    target.release_count = _number(of_kind.where(TrackedErrorFacet.kind == int(Facet.RELEASE)))
+    if source.last_seen >= target.last_seen:
+        for name in OF_NEWEST:
+            setattr(target, name, getattr(source, name))
+    is_back = target.resolved_at is not None and source.last_seen > target.resolved_at
+    if target.status == ErrorStatus.RESOLVED and source.status == ErrorStatus.UNRESOLVED and is_back:
+        target.status, target.regressed_at = ErrorStatus.UNRESOLVED, clock.now()
+    target.first_seen = min(source.first_seen, target.first_seen)
+    target.last_seen = max(source.last_seen, target.last_seen)
+    if source.first_release_at and (not target.first_release_at or source.first_release_at < target.first_release_at):
+        target.first_release, target.first_release_at = source.first_release, source.first_release_at
+    if source.last_release_at and (not target.last_release_at or source.last_release_at >= target.last_release_at):
+        target.last_release, target.last_release_at = source.last_release, source.last_release_at
+    if source.issue_id is not None:
+        issue_id, source.issue_id = source.issue_id, None
+        db.session.flush()  # an issue has at most one error
+        target.issue_id = issue_id
+
+
+def _number(statement: Any) -> int:
+    return db.session.scalar(statement) or 0
+
+
+def _execute(statement: Any) -> None:
+    db.session.execute(statement.execution_options(synchronize_session=False))

@@ -1,0 +1,1 @@
+"""Releases, uploads of source maps by clients of Sentry, and the resolution of minified frames."""

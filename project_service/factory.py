@@ -31,6 +31,7 @@ from project_service.areas.accounts.tokens import resource_token_routes as resou
 from project_service.areas.activity import pages as activity_pages
 from project_service.areas.activity import routes as activity
 from project_service.areas.alerts.alerts import incidents, todo_pages
+from project_service.areas.alerts.alerts import list_pages as alert_list_pages
 from project_service.areas.alerts.alerts import pages as alerts_pages
 from project_service.areas.alerts.alerts import routes as alerts
 from project_service.areas.alerts.integrations import pages as alerts_settings
@@ -185,6 +186,7 @@ PAGES = (
     merge_requests_pages.pages,
     milestones_pages.pages,
     alerts_pages.pages,
+    alert_list_pages.pages,
     alerts_settings.pages,
     alerts_requests.pages,
     todo_pages.pages,

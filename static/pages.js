@@ -207,3 +207,17 @@ const follow = async () => {
   follow();
 };
 follow();
+// what has come to a list since it was shown: counted while the page is in sight
+const COUNTS_EVERY = 15000;
+for (const part of document.querySelectorAll("[data-counts]")) {
+  setInterval(async () => {
+    const answer = document.hidden ? null : await fetch(part.dataset.counts).catch(() => null);
+    const { count = 0, is_more } = answer?.ok && !answer.redirected ? await answer.json() : {};
+    if (!count || part.dataset.count === String(count)) return;
+    part.dataset.count = count;
+    const link = document.createElement("a");
+    link.href = part.dataset.shows;
+    link.textContent = "show";
+    part.replaceChildren(`${count}${is_more ? "+" : ""} new alert${count > 1 ? "s" : ""}, `, link);
+  }, COUNTS_EVERY);
+}

@@ -83,6 +83,7 @@ NEEDED = {
     REQUESTS: Role.MAINTAINER,
     f"{REQUESTS}/<int:request_id>": Role.MAINTAINER,
     "/<path:project>/-/alert_management": Role.DEVELOPER,
+    "/<path:project>/-/alert_management/new_count": Role.DEVELOPER,
     "/<path:project>/-/alert_management/<int:iid>/details": Role.DEVELOPER,
     "/<path:project>/-/alert_management/<int:iid>/details/<any(overview,metrics,activity):part>": Role.DEVELOPER,
     "/<path:project>/-/alert_management/<int:iid>/payload.json": Role.DEVELOPER,

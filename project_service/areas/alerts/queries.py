@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from sqlalchemy import ColumnElement, Select, func, select, union_all
-from sqlalchemy.orm import contains_eager, defer, selectinload
+from sqlalchemy.orm import contains_eager, defer, load_only, selectinload
 
 from project_service.areas.alerts.models import (
     TARGET,
@@ -82,6 +82,12 @@ def integrations_of(project: Project) -> Select[AlertIntegration]:
     """The integrations of a project, newest first."""
     statement = select(AlertIntegration).where(AlertIntegration.project_id == project.id)
     return statement.order_by(AlertIntegration.id.desc())
+
+
+def integration_names(project: Project) -> Sequence[AlertIntegration]:
+    """The integrations of a project with their names only, newest first."""
+    columns = load_only(AlertIntegration.name, AlertIntegration.type, AlertIntegration.active, raiseload=True)
+    return db.session.scalars(integrations_of(project).options(columns)).all()
 
 
 def find_integration(project: Project, integration_id: int) -> AlertIntegration:

@@ -20,6 +20,7 @@ from project_service.kit.db import searching, text_search
 from project_service.kit.db.session import NO_LAZY_LOADING, db
 from project_service.kit.http.pagination import MAX_COUNTED_ROWS
 
+MAX_COUNTED_MATCHES = 1000
 MAX_SCANNED_ALERTS = 20_000  # the newest, by a search that no index serves
 ALL = tuple(Status)
 TABS: dict[str, tuple[str, tuple[Status, ...]]] = {
@@ -85,6 +86,12 @@ class AlertSelection:
 
     conditions: tuple[ColumnElement[bool], ...]
     is_cut: bool = False
+    is_search: bool = False
+
+    @property
+    def most_counted(self) -> int:
+        """Up to how many alerts are counted of each tab: fewer in a search, which compares texts of frequent words."""
+        return min(MAX_COUNTED_MATCHES, MAX_COUNTED_ROWS) if self.is_search else MAX_COUNTED_ROWS
 
     def ordered(self, order: AlertOrder = AlertOrder(), statuses: tuple[Status, ...] = ALL) -> Select[Alert]:
         """Select those of some statuses in an order, with what lists show of them."""
@@ -93,17 +100,27 @@ class AlertSelection:
         columns = [column.desc() if descending else column.asc() for column in SORTS[order.name]]
         if order.name == "ended_at":  # the databases differ in the position of NULL
             columns[0] = columns[0].nulls_last()
-        loaded = selectinload(Alert.issue), selectinload(Alert.assignee), defer(Alert.payload)
+        source = selectinload(Alert.integration).load_only(AlertIntegration.name)
+        loaded = selectinload(Alert.issue), selectinload(Alert.assignee), source, defer(Alert.payload)
         return statement.order_by(*columns).options(*loaded, NO_LAZY_LOADING)
 
+    def states(self, statuses: tuple[Status, ...] = ALL) -> Select[int, int, str | None, int | None]:
+        """Select id, status, fingerprint and assignee of those of some statuses, newest first."""
+        columns = select(Alert.id, Alert.status, Alert.fingerprint, Alert.assignee_id)
+        return columns.where(_within(statuses, ""), *self.conditions).order_by(Alert.id.desc())
+
+    def count_after(self, iid: int, statuses: tuple[Status, ...], most: int) -> int:
+        """Count those of some statuses that were received after an alert, up to a number."""
+        newer = select(Alert.id).where(Alert.iid > iid, _within(statuses, ""), *self.conditions).limit(most)
+        return db.session.scalar(select(func.count()).select_from(newer.subquery())) or 0
+
     def counts(self) -> dict[str, int]:
-        """Count those of each tab, up to ``MAX_COUNTED_ROWS`` each."""
-        by_status = _counted_at_once(self.conditions) if len(self.conditions) > 1 else None
+        """Count those of each tab, up to ``most_counted`` each."""
+        most = self.most_counted
+        by_status = _counted_at_once(self.conditions, most) if len(self.conditions) > 1 else None
         if by_status is None:
-            by_status = _counted_apart(self.conditions)
-        return {
-            tab: min(sum(by_status[one] for one in statuses), MAX_COUNTED_ROWS) for tab, (_, statuses) in TABS.items()
-        }
+            by_status = _counted_apart(self.conditions, most)
+        return {tab: min(sum(by_status[one] for one in statuses), most) for tab, (_, statuses) in TABS.items()}
 
 
 def alerts_matching(project: Project, wanted: AlertFilter) -> AlertSelection:
@@ -116,24 +133,24 @@ def alerts_matching(project: Project, wanted: AlertFilter) -> AlertSelection:
             is_cut = newest > MAX_SCANNED_ALERTS
             conditions.append(Alert.iid > newest - MAX_SCANNED_ALERTS)
         conditions.append(_containing(project, words))
-    return AlertSelection(tuple(conditions), is_cut)
+    return AlertSelection(tuple(conditions), is_cut, is_search=bool(words))
 
 
-def _counted_at_once(conditions: tuple[ColumnElement[bool], ...]) -> dict[Status, int] | None:
+def _counted_at_once(conditions: tuple[ColumnElement[bool], ...], most: int) -> dict[Status, int] | None:
     """Count the alerts of each status in one scan; ``None`` if there are too many."""
     # in storage order: otherwise SQLite reads them by index, at random
     ordered = select(Alert.status).where(*conditions).order_by(Alert.iid.desc())
-    found = ordered.limit(MAX_COUNTED_ROWS).subquery()
+    found = ordered.limit(most).subquery()
     rows = db.session.execute(select(found.c.status, func.count()).group_by(found.c.status))
     by_status = dict.fromkeys(ALL, 0) | {Status(status): count for status, count in rows}
-    return by_status if sum(by_status.values()) < MAX_COUNTED_ROWS else None
+    return by_status if sum(by_status.values()) < most else None
 
 
-def _counted_apart(conditions: tuple[ColumnElement[bool], ...]) -> dict[Status, int]:
-    """Count the alerts of each status separately, each up to ``MAX_COUNTED_ROWS``."""
+def _counted_apart(conditions: tuple[ColumnElement[bool], ...], most: int) -> dict[Status, int]:
+    """Count the alerts of each status separately, up to a number each."""
     counts = (
         select(func.count())
-        .select_from(select(1).where(Alert.status == status, *conditions).limit(MAX_COUNTED_ROWS).subquery())
+        .select_from(select(1).where(Alert.status == status, *conditions).limit(most).subquery())
         .scalar_subquery()
         for status in ALL
     )

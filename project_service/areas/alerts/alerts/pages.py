@@ -1,8 +1,7 @@
-"""Pages of the list of alerts and of one alert (alert management reference, sections 10 and 11)."""
+"""The page of an alert, and panels of alerts on other pages (alert management reference, section 11)."""
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,19 +14,17 @@ from project_service.access.api import json_response
 from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
 from project_service.areas.alerts import queries
-from project_service.areas.alerts.alerts import charts, incidents, listing, service, trees
+from project_service.areas.alerts.alerts import incidents, service, trees
 from project_service.areas.alerts.alerts.forms import CommentForm
-from project_service.areas.alerts.models import OPSGENIE, Alert, AlertIntegration, Severity, Status
+from project_service.areas.alerts.models import Alert, Severity, Status
 from project_service.areas.alerts.receivers import elements, payloads
 from project_service.areas.alerts.receivers.payload_mapping import LABELS
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import INCIDENT, Issue
-from project_service.kit import clock
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import Invalid
 from project_service.kit.http.fields import whole_number
 from project_service.kit.http.forms import Form
-from project_service.kit.http.pagination import MAX_COUNTED_ROWS, read_page
 
 pages = PageBlueprint("alert_pages", __name__)
 navigation.add(navigation.NavigationEntry("Alerts", "/-/alert_management", 40, Ability.READ_ALERTS))
@@ -37,7 +34,6 @@ ONE = f"{BASE_PATH}/<int:iid>"
 OFFERED = tuple(Status)
 PARTS = {"overview": "Alert details", "metrics": "Metrics", "activity": "Activity feed"}
 MOST_SHOWN = 5
-RECENT = dt.timedelta(hours=12)
 
 
 def prepare_environments(environments: Sequence[Any]) -> None:
@@ -64,45 +60,6 @@ def fill_issue(issue: Issue) -> dict[str, Any]:
 
 panels.add(panels.Panel("environment", 10, "alerts/of_environment.html", fill_environment, prepare_environments))
 panels.add(panels.Panel("issue", 10, "alerts/of_issue.html", fill_issue))
-
-
-@pages.get(BASE_PATH)
-@pages.signed_in
-@pages.allow(Ability.READ_ALERTS)
-def list_alerts(project: Project) -> Any:
-    """Show the alerts of a project."""
-    opsgenie = db.session.scalar(
-        queries.integrations_of(project).where(AlertIntegration.type == OPSGENIE, AlertIntegration.active.is_(True))
-    )
-    if opsgenie is not None:
-        return render_template("alerts/opsgenie.html", project=project, integration=opsgenie)
-    wanted = {name: request.args.get(name, "") for name in ("search", "assignee_username", "order_by", "sort", "tab")}
-    if wanted["tab"] not in listing.TABS:
-        wanted["tab"] = "open"
-    if wanted["order_by"] not in listing.SORTS:
-        wanted["order_by"] = "started_at"
-    filters = listing.AlertFilter(search=wanted["search"], assignee_username=wanted["assignee_username"])
-    order, statuses = listing.AlertOrder(wanted["order_by"], wanted["sort"]), listing.TABS[wanted["tab"]][1]
-    selection = listing.alerts_matching(project, filters)
-    page = read_page(selection.ordered(order, statuses), request.args.get("page"))
-    now = clock.now()
-    return render_template(
-        "alerts/list.html",
-        project=project,
-        page=page,
-        wanted=wanted,
-        sorts=listing.SORT_NAMES,
-        most=MAX_COUNTED_ROWS,
-        tabs={name: title for name, (title, _) in listing.TABS.items()},
-        counts=selection.counts(),
-        chart=charts.last_days(project),
-        severity=Severity,
-        status=Status,
-        offered=OFFERED,
-        is_recent=lambda alert: now - RECENT < alert.started_at <= now,
-        never=not page.rows and not queries.has_alerts(project) and not list(_active(project)),
-        form=Form(),
-    )
 
 
 @pages.get(f"{ONE}/details")
@@ -238,10 +195,6 @@ def _page(alert: Alert, form: CommentForm, part: str = "overview") -> str:
         todo=queries.todo_of(alert, caller().user_id or 0),
         form=form,
     )
-
-
-def _active(project: Project) -> list[AlertIntegration]:
-    return list(db.session.scalars(queries.integrations_of(project).where(AlertIntegration.active.is_(True)).limit(1)))
 
 
 def _address(alert: Alert) -> str:

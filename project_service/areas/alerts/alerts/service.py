@@ -65,10 +65,15 @@ def assign(author: User, alert: Alert, assignee: User | None) -> None:
 
 def assign_to_id(author: User, alert: Alert, user_id: int | None) -> None:
     """Assign an alert to the user with an id, who must be able to see it; ``None`` and 0 mean none."""
-    user = db.session.scalar(users().where(User.id == user_id, User.state == ACTIVE)) if user_id else None
-    if user_id and (user is None or not allowed(Caller.of(user), Ability.READ_ALERTS, alert.project)):
+    user = db.session.scalar(users().where(User.id == user_id)) if user_id else None
+    assign(author, alert, checked_assignee(alert.project, user) if user_id else None)
+
+
+def checked_assignee(project: Project, user: User | None) -> User:
+    """Return a user who can be assigned to alerts; ``Invalid`` for others."""
+    if user is None or user.state != ACTIVE or not allowed(Caller.of(user), Ability.READ_ALERTS, project):
         raise Invalid(base="Assignee has no permissions")
-    assign(author, alert, user)
+    return user
 
 
 def comment(author: User, alert: Alert, body: str) -> Note:

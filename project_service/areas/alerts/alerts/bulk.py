@@ -1,0 +1,123 @@
+"""Changes of many alerts with a few statements: status and assignee of those selected in a list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from sqlalchemy import Select, select, update
+
+from project_service.areas.alerts.models import TARGET, Alert, AlertTodo, Status
+from project_service.domain.projects import Project
+from project_service.domain.tracker.notes import Note
+from project_service.domain.users import User
+from project_service.kit import clock
+from project_service.kit.db.session import db, insert, unique
+from project_service.kit.http.errors import Invalid
+
+MAX_ALERTS = 1000  # of one request
+OPENED_MEANWHILE = "Of one of the alerts another was opened a moment ago. Try again."
+
+
+class AlertState(NamedTuple):
+    """What a change of an alert depends on."""
+
+    id: int
+    status: int
+    fingerprint: str | None
+    assignee_id: int | None
+
+
+@dataclass(slots=True)
+class BulkChange:
+    """How many alerts were changed, and how many stayed resolved because a newer one of the same identity is open."""
+
+    changed: int = 0
+    refused: int = 0
+    is_cut: bool = False  # there were more
+
+
+def change_alerts(
+    author: User,
+    project: Project,
+    selected: Select[int, int, str | None, int | None],
+    status: Status | None,
+    assignee: User | None,
+    *,
+    assign: bool,
+) -> BulkChange:
+    """Change the status of at most ``MAX_ALERTS`` alerts and, if ``assign``, their assignee (``None``: nobody).
+
+    ``selected`` has the columns of ``AlertState``.
+    """
+    rows = db.session.execute(selected.limit(MAX_ALERTS + 1).with_for_update(of=Alert, key_share=True)).all()
+    states = sorted((AlertState(*row) for row in rows[:MAX_ALERTS]), reverse=True)
+    change = BulkChange(is_cut=len(rows) > MAX_ALERTS)
+    changed: set[int] = set()
+    if status is not None:
+        twins = _with_open_twin(project, states) if status != Status.RESOLVED else set()
+        change.refused = len(twins)
+        changed |= _set_status(author, project, [one for one in states if one.id not in twins], status)
+    if assign:
+        changed |= _assign(author, project, states, assignee)
+    change.changed = len(changed)
+    return change
+
+
+def _set_status(author: User, project: Project, states: Sequence[AlertState], status: Status) -> set[int]:
+    ids = [one.id for one in states if one.status != status]
+    if not ids:
+        return set()
+    ended_at = clock.now() if status == Status.RESOLVED else None
+    with unique(Invalid(base=OPENED_MEANWHILE)):
+        db.session.execute(update(Alert).where(Alert.id.in_(ids)).values(status=status, ended_at=ended_at))
+    _add_notes(author, project, dict.fromkeys(ids, f"changed the status to **{status.title}**"))
+    if status == Status.RESOLVED:
+        own = update(AlertTodo).where(AlertTodo.alert_id.in_(ids), AlertTodo.user_id == author.id)
+        db.session.execute(own.where(AlertTodo.done_at.is_(None)).values(done_at=clock.now()))
+    return set(ids)
+
+
+def _assign(author: User, project: Project, states: Sequence[AlertState], assignee: User | None) -> set[int]:
+    assignee_id = assignee.id if assignee is not None else None
+    before = {one.id: one.assignee_id for one in states if one.assignee_id != assignee_id}
+    if not before:
+        return set()
+    named = select(User.id, User.username).where(User.id.in_({user_id for user_id in before.values() if user_id}))
+    usernames: dict[int, str] = dict(db.session.execute(named).all())
+    db.session.execute(update(Alert).where(Alert.id.in_(before)).values(assignee_id=assignee_id))
+    added = [f"assigned to @{assignee.username}"] if assignee is not None else []
+    notes = {
+        number: " and ".join([*added, *([f"unassigned @{usernames[user_id]}"] if user_id in usernames else [])])
+        for number, user_id in before.items()
+    }
+    _add_notes(author, project, notes)
+    if assignee is not None:
+        now = clock.now()
+        todos = [
+            {"alert_id": number, "user_id": assignee.id, "created_at": now, "updated_at": now} for number in before
+        ]
+        again = {"done_at": None, "updated_at": now}
+        row = insert(AlertTodo).on_conflict_do_update(index_elements=["alert_id", "user_id"], set_=again)
+        db.session.execute(row, todos)
+    return set(before)
+
+
+def _with_open_twin(project: Project, states: Sequence[AlertState]) -> set[int]:
+    """Return the resolved alerts that cannot be opened: another of the same identity is, or will be, open."""
+    resolved = [one for one in states if one.status == Status.RESOLVED and one.fingerprint is not None]
+    named = {one.fingerprint for one in resolved}
+    opened = select(Alert.fingerprint).where(Alert.project_id == project.id, Alert.status != Status.RESOLVED)
+    taken = set(db.session.scalars(opened.where(Alert.fingerprint.in_(named)))) if named else set()
+    twins = set()
+    for one in resolved:  # the newest first: of several only that is opened
+        if one.fingerprint in taken:
+            twins.add(one.id)
+        taken.add(one.fingerprint)
+    return twins
+
+
+def _add_notes(author: User, project: Project, bodies: dict[int, str]) -> None:
+    own = {"project_id": project.id, "noteable_type": TARGET, "system": True, "author_id": author.id}
+    db.session.execute(insert(Note), [own | {"noteable_id": number, "body": body} for number, body in bodies.items()])

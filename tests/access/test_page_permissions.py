@@ -117,6 +117,7 @@ NEEDED = {
     "/<path:project>/-/releases/<path:tag>/delete": Role.DEVELOPER,
     "/<path:project>/-/merge_requests": Role.REPORTER,
     "/<path:project>/-/merge_requests/<int:iid>": Role.REPORTER,
+    "/<path:project>/-/pipelines": Role.DEVELOPER,
     "/<path:project>/-/pipelines/<int:pipeline_id>": Role.DEVELOPER,
     "/<path:project>/-/security/dashboard": Role.DEVELOPER,
     "/<path:project>/-/security/dependencies": Role.DEVELOPER,

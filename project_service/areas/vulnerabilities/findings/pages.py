@@ -21,7 +21,10 @@ from project_service.areas.vulnerabilities.levels import Confidence, FindingSeve
 from project_service.areas.vulnerabilities.locations import lines_of, where_of
 from project_service.areas.vulnerabilities.models import DISMISSAL_REASONS, ISSUE, Finding, Pipeline
 from project_service.areas.vulnerabilities.report_types import REPORT_TYPES
+from project_service.areas.vulnerabilities.tracking import board
+from project_service.areas.vulnerabilities.tracking import queries as tracking_queries
 from project_service.domain.projects import Project
+from project_service.kit.db.session import db
 from project_service.kit.http.errors import Forbidden, Invalid, NotFound, Unprocessable
 from project_service.kit.http.forms import Form
 from project_service.kit.http.pagination import read_page
@@ -43,10 +46,18 @@ FILTERS: dict[str, dict[str, str]] = {
     "confidence": {level.text: level.title for level in SUREST_FIRST},
     "report_type": REPORT_TYPES,
 }
+OPEN = ("detected",)
+STATES_SHOWN = {
+    "dismissed": ("dismissed",),
+    "resolved": ("resolved",),
+    "all": ("detected", "dismissed", "resolved"),
+}
 ENVELOPE = FeedbackEnvelopeSchema()
 
 navigation.add(
-    navigation.NavigationEntry("Security", f"{HOME}/dashboard", 45, Ability.READ_VULNERABILITIES, within=(f"{HOME}/",))
+    navigation.NavigationEntry(
+        *("Security", f"{HOME}/dashboard", 45, Ability.READ_VULNERABILITIES), within=(f"{HOME}/", "/-/pipelines")
+    )
 )
 
 
@@ -79,10 +90,33 @@ def delete_feedback(project: Project, feedback_id: int) -> Response:
 def show_dashboard(project: Project) -> str:
     """Show the findings of a project."""
     number = request.args.get("pipeline_id")
-    pipeline = queries.requested_pipeline(project, number)
-    if number and pipeline is None:
-        raise NotFound("Pipeline")
-    return _dashboard(project, pipeline)
+    if number:
+        pipeline = queries.requested_pipeline(project, number)
+        if pipeline is None:
+            raise NotFound("Pipeline")
+        return _dashboard(project, pipeline)
+    branch = request.args.get("branch") or queries.default_branch(project)
+    newest = db.session.scalar(board.runs_of(project, branch).limit(1))
+    if newest is None or not board.is_tracked(project, branch):  # reports of releases that tracked nothing
+        return _dashboard(project, newest)
+    return _branch(project, branch, newest)
+
+
+@pages.get("/<path:project>/-/pipelines")
+@pages.signed_in
+@pages.allow(Ability.READ_VULNERABILITIES)
+def list_pipelines(project: Project) -> str:
+    """Show the pipelines that brought reports of scanners."""
+    branch = request.args.get("branch", "")
+    page = read_page(board.runs_of(project, branch), request.args.get("page"))
+    return render_template(
+        "vulnerabilities/pipelines.html",
+        project=project,
+        page=page,
+        runs=board.with_counts(page.rows),
+        branch=branch,
+        branches=board.branches_of(project),
+    )
 
 
 @pages.get("/<path:project>/-/pipelines/<int:pipeline_id>")
@@ -96,25 +130,70 @@ def show_pipeline(project: Project, pipeline_id: int) -> str:
     return _dashboard(project, pipeline)
 
 
+def _branch(project: Project, branch: str, newest: Pipeline) -> str:
+    """Show the findings of a branch, whichever reports they are from."""
+    filters: dict[str, Any] = _filters()
+    shown = request.args.get("state", "")
+    states = STATES_SHOWN.get(shown, OPEN) if request.args.get("scope") != "all" else ("detected", "dismissed")
+    scanner, only_new = request.args.get("scanner", ""), request.args.get("new") == "1"
+    options: dict[str, Any] = {"state": states, "scanner": scanner, "only_new": only_new}
+    others = {name: values for name, values in filters.items() if name != "severity"}
+    page = read_page(
+        tracking_queries.tracked_findings_of(project, branch, **options, **filters), request.args.get("page")
+    )
+    tracking_queries.prepare(page.rows)
+    return _render_dashboard(
+        project,
+        newest,
+        page=page,
+        rows=board.listed_states(page.rows),
+        wanted=filters,
+        counts=board.counts_of(tracking_queries.tracked_findings_of(project, branch, **options, **others)),
+        branch=branch,
+        branches=board.branches_of(project),
+        scanners=board.scanners_of(project),
+        runs=list(db.session.scalars(board.runs_of(project, branch).limit(board.MAX_RUNS))),
+        state=shown if shown in STATES_SHOWN else "",
+        scanner=scanner,
+        only_new=only_new,
+    )
+
+
+def _filters() -> dict[str, list[str]]:
+    return {name: [text for text in request.args.getlist(name) if text in FILTERS[name]] for name in FILTERS}
+
+
 def _dashboard(project: Project, pipeline: Pipeline | None) -> str:
-    filters = {name: [text for text in request.args.getlist(name) if text in FILTERS[name]] for name in FILTERS}
+    """Show the findings of one pipeline."""
+    filters = _filters()
     scope = "all" if request.args.get("scope") == "all" else "dismissed"
     others = {name: values for name, values in filters.items() if name != "severity"}
     page = read_page(queries.findings_of(pipeline, scope=scope, **filters), request.args.get("page"))
     queries.prepare(page.rows)
+    return _render_dashboard(
+        project,
+        pipeline,
+        page=page,
+        rows=board.listed_findings(page.rows),
+        wanted=filters,
+        scope=scope,
+        counts=queries.counts_of(queries.findings_of(pipeline, scope=scope, **others)),
+        branch=None,
+    )
+
+
+def _render_dashboard(project: Project, pipeline: Pipeline | None, **values: Any) -> str:
     return render_template(
         "vulnerabilities/dashboard.html",
         project=project,
         pipeline=pipeline,
-        page=page,
-        wanted=filters,
-        scope=scope,
         severities=WORST_FIRST,
         options=FILTERS,
         report_types=REPORT_TYPES,
         where_of=where_of,
-        counts=queries.counts_of(queries.findings_of(pipeline, scope=scope, **others)),
+        states=STATES_SHOWN,
         chart=charts.last_pipelines(project),
+        **values,
     )
 
 

@@ -6,10 +6,10 @@ from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import Select, and_, or_, select
-from sqlalchemy.orm import selectinload
+from sqlalchemy.orm import aliased, selectinload
 
 from project_service.areas.vulnerabilities.findings import queries
-from project_service.areas.vulnerabilities.levels import SEVERITIES
+from project_service.areas.vulnerabilities.levels import CONFIDENCES, SEVERITIES
 from project_service.areas.vulnerabilities.models import Finding, TrackedFinding, TrackedFindingState
 from project_service.areas.vulnerabilities.tracking.sightings import WORST
 from project_service.areas.vulnerabilities.tracking.states import DETECTED, RESOLVED
@@ -27,23 +27,35 @@ def tracked_findings_of(
     *,
     state: Collection[str] = (),
     severity: Collection[str] = (),
+    confidence: Collection[str] = (),
+    only_new: bool = False,
     **filters: Any,
 ) -> Select[TrackedFindingState]:
     """The tracked findings of a branch, by default of the default branch: by severity, the worst first, then by id.
 
-    ``filters`` are values of ``report_type``, ``scanner`` and ``category``.
+    ``filters`` are values of ``report_type``, ``scanner`` and ``category``; ``only_new`` selects what the last run of a
+    scanner has seen for the first time or again.
     """
     statement = select(TrackedFindingState).where(
         TrackedFindingState.project_id == project.id,
         TrackedFindingState.ref == (branch or queries.default_branch(project)),
     )
     statement = _in_states(statement, set(state or OPEN_STATES))
+    if confidence:
+        numbers = [int(CONFIDENCES[one]) for one in confidence]
+        newest = aliased(Finding)  # the states may have joined findings, too
+        found = select(newest.id).where(newest.id == TrackedFindingState.finding_id, (newest.sort % 10).in_(numbers))
+        statement = statement.where(found.exists())
     if severity:
         orders = [WORST - SEVERITIES[one] for one in severity]
         statement = statement.where(TrackedFindingState.severity_order.in_(orders))
     wanted = {name: value for name, value in filters.items() if value}
-    if wanted:
+    if wanted or only_new:
         statement = statement.join(TrackedFindingState.tracked)
+    if only_new:
+        firsts = TrackedFinding.first_seen_pipeline_id, TrackedFindingState.reappeared_pipeline_id
+        statement = statement.where(or_(*(one == TrackedFindingState.last_seen_pipeline_id for one in firsts)))
+    if wanted:
         for name, value in wanted.items():
             column = getattr(TrackedFinding, name)
             statement = statement.where(column == value if isinstance(value, str) else column.in_(value))

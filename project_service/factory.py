@@ -87,6 +87,9 @@ from project_service.areas.variables.effective import pages as effective_variabl
 from project_service.areas.variables.effective import routes as effective_variables
 from project_service.areas.vulnerabilities.findings import pages as vulnerabilities_pages
 from project_service.areas.vulnerabilities.findings import routes as vulnerabilities
+from project_service.areas.webhooks import routes as web_hooks
+from project_service.areas.webhooks import sender as web_hook_sender
+from project_service.domain import hook_events
 from project_service.domain.namespaces import Group
 from project_service.domain.path_registry import find_by_path
 from project_service.domain.projects import Project
@@ -155,6 +158,7 @@ APIS = (
     labels.group_api,
     environments.api,
     vulnerabilities.api,
+    web_hooks.api,
     audit.api,
     instance.api,
 )
@@ -239,6 +243,8 @@ def create_app(settings: Settings | None = None) -> responses.Application:
     app.register_blueprint(collector)
     app.register_blueprint(sentry_api)
     issue_closed.connect(incidents.on_issue_closed)
+    hook_events.happened.connect(web_hook_sender.on_event)
+    hook_events.asked.connect(web_hook_sender.on_question)
     for pages in PAGES:
         app.register_blueprint(pages)
     endings = _endings(app)

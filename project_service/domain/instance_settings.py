@@ -108,6 +108,7 @@ SETTINGS: dict[str, Setting] = {
     "project_export_limit": Setting(int, 0, at_least_nothing),
     "project_import_limit": Setting(int, 0, at_least_nothing),
     "push_event_activities_limit": Setting(int, 3, at_least_nothing),
+    "push_event_hooks_limit": Setting(int, 3, at_least_nothing),
     "receive_max_input_size": Setting(int, 5120, at_least_nothing),
     "require_two_factor_authentication": Setting(bool, False),
     "restricted_visibility_levels": Setting(list, [], choices=("private", "internal", "public")),
@@ -128,6 +129,8 @@ class ApplicationSetting(Base):
     value: Mapped[Any] = mapped_column(JSON, nullable=True)
 
 
+# the release of GitLab; clients choose the features that they use by it
+COMPATIBLE = "13.8.1"
 RECEIVERS_THROTTLE = "throttle_incident_management_notification"
 
 

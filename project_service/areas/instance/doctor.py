@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import redis
 from sqlalchemy import func, select, text
 
-from project_service.areas.instance.version import COMPATIBLE, OWN
+from project_service.areas.instance.version import OWN
+from project_service.domain.instance_settings import COMPATIBLE
 from project_service.kit import jobs, mail
 from project_service.kit.db import text_search
 from project_service.kit.db.revisions import current_revision, newest_revision

@@ -13,8 +13,9 @@ from project_service.access.abilities import Ability
 from project_service.access.pages import PageBlueprint
 from project_service.areas.instance import doctor, probes, service, setting_texts
 from project_service.areas.instance.forms import SettingsForm
-from project_service.areas.instance.version import COMPATIBLE, FEATURE_DEFINITIONS, OWN
+from project_service.areas.instance.version import FEATURE_DEFINITIONS, OWN
 from project_service.domain import instance_settings
+from project_service.domain.instance_settings import COMPATIBLE
 from project_service.kit import clock, jobs
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import NotFound

@@ -27,6 +27,10 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "Events of one push",
             "Most branches, or tags, changed in one way by one push that get an event each.",
         ),
+        "push_event_hooks_limit": (
+            "Web hooks of one push",
+            "Most branches, or tags, changed by one push up to which web hooks are told of each; above it, of none.",
+        ),
     },
     "Imports and exports": {
         "import_sources": (

@@ -6,10 +6,8 @@ import hashlib
 from importlib.metadata import version
 from typing import Any
 
-from project_service.domain.instance_settings import IMPORT_PROJECT_FROM_REMOTE_FILE
+from project_service.domain.instance_settings import COMPATIBLE, IMPORT_PROJECT_FROM_REMOTE_FILE
 
-# the release of GitLab; clients choose the features that they use by it
-COMPATIBLE = "13.8.1"
 OWN = version("project-service")
 METADATA = {"version": COMPATIBLE, "revision": hashlib.sha256(OWN.encode()).hexdigest()[:11]}
 FEATURE_DEFINITIONS: list[dict[str, Any]] = [

@@ -111,7 +111,7 @@ class WebHook(Timestamps, Model):
 
     @property
     def alert_status(self) -> str:
-        """``executable``, ``temporarily_disabled`` or ``disabled`` (section 12)."""
+        """``executable``, ``temporarily_disabled`` or ``disabled`` (webhooks reference, section 12)."""
         if self.is_system:
             return EXECUTABLE
         if self.recent_failures >= FAILURES_OF_DISABLING:

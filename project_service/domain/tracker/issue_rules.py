@@ -7,8 +7,11 @@ from typing import Any
 
 from sqlalchemy import delete
 
+from project_service.domain import hook_events
 from project_service.domain.events import recording
 from project_service.domain.events.models import Action
+from project_service.domain.hook_payloads import IssueSnapshot, issue_payload
+from project_service.domain.note_payloads import is_confidential, note_payload
 from project_service.domain.projects import Project
 from project_service.domain.tracker import issues, label_rules, labels
 from project_service.domain.tracker.counters import next_iid
@@ -39,13 +42,15 @@ def create_issue(author: User, project: Project, **fields: Any) -> Issue:
     db.session.add(issue)
     db.session.flush()
     recording.record(author, Action.CREATED, project, issue)
+    _announce(author, issue, "open", {})
     return issue
 
 
 def update_issue(author: User, issue: Issue, **fields: Any) -> Issue:
     """Change an issue; ``state_event`` closes and reopens it."""
     state_event = fields.pop("state_event", None)
-    was_confidential = issue.confidential
+    was_confidential, was_open = issue.confidential, issue.state != CLOSED
+    before = IssueSnapshot(issue)
     with db.session.no_autoflush:
         assigned, labelled = {user.id for user in issue.assignees}, frozenset(issue.labels)
         if "assignees" in fields:
@@ -61,30 +66,50 @@ def update_issue(author: User, issue: Issue, **fields: Any) -> Issue:
     if issue.confidential != was_confidential:
         recording.change_confidentiality(issue)
     if state_event == "close":
-        close_issue(author, issue)
+        _close(author, issue, "closed")
     elif state_event == "reopen":
-        reopen_issue(author, issue)
+        _reopen(author, issue)
     db.session.flush()
+    changes = before.changes_to(issue, author)
+    if changes:
+        is_open = issue.state != CLOSED
+        _announce(author, issue, "update" if is_open == was_open else "reopen" if is_open else "close", changes)
     return issue
 
 
 def close_issue(author: User, issue: Issue, *, note: str = "closed") -> None:
     """Close an issue and add a system note with the reason; a closed one is not changed."""
+    before = IssueSnapshot(issue)
+    if _close(author, issue, note):
+        _announce(author, issue, "close", before.changes_to(issue, author))
+
+
+def _close(author: User, issue: Issue, note: str) -> bool:
     if _held_state(issue) == CLOSED:
-        return
+        return False
     issue.state, issue.closed_at, issue.closed_by_id = CLOSED, clock.now(), author.id
     add_system_note(author, issue, note)
     recording.record(author, Action.CLOSED, issue.project, issue)
+    db.session.flush()
     issue_closed.send(issue, by=author)
+    return True
 
 
 def reopen_issue(author: User, issue: Issue) -> None:
     """Open a closed issue again."""
+    before = IssueSnapshot(issue)
+    if _reopen(author, issue):
+        _announce(author, issue, "reopen", before.changes_to(issue, author))
+
+
+def _reopen(author: User, issue: Issue) -> bool:
     if _held_state(issue) == OPENED:
-        return
+        return False
     issue.state, issue.closed_at, issue.closed_by_id = OPENED, None, None
     add_system_note(author, issue, "reopened")
     recording.record(author, Action.REOPENED, issue.project, issue)
+    db.session.flush()
+    return True
 
 
 def delete_issue(issue: Issue) -> None:
@@ -103,15 +128,19 @@ def create_note(author: User, issue: Issue, **fields: Any) -> Note:
     db.session.flush()
     db.session.refresh(issue, ["confidential"])  # counting has locked the row until the end of the transaction
     recording.record(author, Action.COMMENTED, issue.project, note)
+    announce_note(note, "create")
     return note
 
 
 def update_note(note: Note, *, body: str | None) -> Note:
     """Change the text of a note."""
+    former = note.body
     with db.session.no_autoflush:
         note.body = body or ""
         check_note(note)
     db.session.flush()
+    if note.body != former:
+        announce_note(note, "update")
     return note
 
 
@@ -121,6 +150,17 @@ def delete_note(issue: Issue, note: Note) -> None:
     if not note.system:
         issue.notes_count = Issue.notes_count - 1
     delete_locked(note)
+
+
+def announce_note(note: Note, action: str) -> None:
+    """Announce a comment to web hooks; internal ones, and those on confidential issues, only to hooks that ask."""
+    flag = "confidential_note_events" if is_confidential(note) else "note_events"
+    hook_events.announce(flag, note.project, lambda: note_payload(note, action))
+
+
+def _announce(author: User, issue: Issue, action: str, changes: dict[str, Any]) -> None:
+    flag = "confidential_issues_events" if issue.confidential else "issues_events"
+    hook_events.announce(flag, issue.project, lambda: issue_payload(issue, author, action, changes))
 
 
 def add_system_note(author: User, issue: Issue, text: str) -> Note:

@@ -6,8 +6,10 @@ from typing import Any
 
 from sqlalchemy import select
 
+from project_service.domain import hook_events
 from project_service.domain.events import recording
 from project_service.domain.events.models import Action, Kind
+from project_service.domain.hook_payloads import milestone_payload
 from project_service.domain.projects import Project
 from project_service.domain.tracker.counters import next_iid
 from project_service.domain.tracker.issue_rules import LONGEST_TEXT
@@ -31,6 +33,7 @@ def create_milestone(author: User, project: Project, **fields: Any) -> Milestone
     with unique(Invalid(title=TAKEN)):
         db.session.add(milestone)
     recording.record(author, Action.CREATED, project, milestone)
+    _announce(milestone, "create")
     return milestone
 
 
@@ -55,7 +58,12 @@ def delete_milestone(author: User, milestone: Milestone) -> None:
     recording.forget_target(milestone)
     event = recording.record(author, Action.DESTROYED, milestone.project, milestone)
     event.target_id, event.kind = None, Kind.PROJECT
+    _announce(milestone, "delete")
     delete_locked(milestone)
+
+
+def _announce(milestone: Milestone, action: str) -> None:
+    hook_events.announce("milestone_events", milestone.project, lambda: milestone_payload(milestone, action))
 
 
 def check(milestone: Milestone) -> None:
@@ -81,6 +89,7 @@ def _change_state(author: User, milestone: Milestone, state: str, action: Action
         milestone.state = state
         recording.record(author, action, milestone.project, milestone)
         db.session.flush()
+        _announce(milestone, "close" if state == CLOSED else "reopen")
 
 
 def _title_taken(milestone: Milestone) -> bool:

@@ -7,12 +7,13 @@ import uuid
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import delete, exists, func, select
+from sqlalchemy import delete, exists, func, insert, select
 
 from project_service.kit import clock, exact_json
 from project_service.kit.db.session import db
 from project_service.kit.deliveries.models import Delivery, DeliveryPayload
 
+ROWS_PER_STATEMENT = 500
 FAILED_RETENTION = dt.timedelta(days=14)
 PAYLOAD_RETENTION = dt.timedelta(days=8)  # a day more than logs, which refer to payloads
 
@@ -27,28 +28,28 @@ def add_payload(body: str) -> DeliveryPayload:
 
 def enqueue(receiver: str, content: dict[str, Any], payload: DeliveryPayload | None = None) -> Delivery:
     """Write a delivery in the current transaction; it is sent after the commit."""
-    [delivery] = enqueue_all([(receiver, content)], payload)
+    delivery = Delivery(**_values(receiver, content, payload))
+    db.session.add(delivery)
+    db.session.flush()
     return delivery
 
 
-def enqueue_all(
-    receivers: Iterable[tuple[str, dict[str, Any]]], payload: DeliveryPayload | None = None
-) -> list[Delivery]:
-    """Write a delivery per receiver and its content, in one statement."""
-    now = clock.now()
-    deliveries = [
-        Delivery(
-            receiver=receiver,
-            encoded_content=exact_json.dumps(content).decode(),
-            payload_id=None if payload is None else payload.id,
-            idempotency_key=str(uuid.uuid4()),
-            created_at=now,
-        )
-        for receiver, content in receivers
-    ]
-    db.session.add_all(deliveries)
-    db.session.flush()
-    return deliveries
+def enqueue_all(receivers: Iterable[tuple[str, dict[str, Any]]], payload: DeliveryPayload | None = None) -> None:
+    """Write a delivery per receiver and its content, in one statement for up to ``ROWS_PER_STATEMENT``."""
+    rows = [_values(receiver, content, payload) for receiver, content in receivers]
+    for start in range(0, len(rows), ROWS_PER_STATEMENT):
+        db.session.execute(insert(Delivery).values(rows[start : start + ROWS_PER_STATEMENT]))
+
+
+def _values(receiver: str, content: dict[str, Any], payload: DeliveryPayload | None) -> dict[str, Any]:
+    return {
+        "receiver": receiver,
+        "encoded_content": exact_json.dumps(content).decode(),
+        "payload_id": None if payload is None else payload.id,
+        "idempotency_key": str(uuid.uuid4()),
+        "created_at": clock.now(),
+        "attempts": 0,
+    }
 
 
 def number_failed(kind: str) -> int:

@@ -36,6 +36,7 @@ DEFAULTS = {
     "project_export_limit": 0,
     "project_import_limit": 0,
     "push_event_activities_limit": 3,
+    "push_event_hooks_limit": 3,
     "receive_max_input_size": 5120,
     "restricted_visibility_levels": [],
     "require_two_factor_authentication": False,

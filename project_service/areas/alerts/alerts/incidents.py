@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from project_service.areas.alerts import queries
+from project_service.areas.alerts.alerts import hooks
+from project_service.areas.alerts.alerts.hooks import address_of
 from project_service.areas.alerts.models import TARGET, Alert, Severity, Status
 from project_service.areas.alerts.receivers.elements import PROMETHEUS_TOOL, query_of
 from project_service.areas.alerts.receivers.payload_values import storable
 from project_service.areas.alerts.receivers.reports import DEFAULT_TITLE
 from project_service.domain.events import recording
 from project_service.domain.events.models import Action
+from project_service.domain.resource_bots import is_bot
 from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.issues import CLOSED, INCIDENT, SEVERITIES, UNKNOWN, Issue
 from project_service.domain.tracker.notes import Note
@@ -16,7 +21,6 @@ from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.locking import lock_row
 from project_service.kit.db.session import db
-from project_service.kit.http import urls
 from project_service.kit.http.errors import Invalid
 
 SAME_TITLE = "New: Incident {iid}"
@@ -42,8 +46,13 @@ def create_incident(author: User, alert: Alert) -> Issue:
         issue.title = SAME_TITLE.format(iid=issue.iid)
     alert.issue_id = issue.id
     alert.issue = issue
+    hooks.announce(alert, None if is_bot(author.id) else author, hooks.UPDATE, _issue_change(issue))
     note(author, alert, f"created issue #{issue.iid} for this alert")
     return issue
+
+
+def _issue_change(issue: Issue) -> dict[str, Any]:
+    return {"issue_iid": {"previous": None, "current": issue.iid}}
 
 
 def close_incident(author: User, alert: Alert) -> None:
@@ -58,7 +67,9 @@ def close_incident(author: User, alert: Alert) -> None:
 def on_issue_closed(issue: Issue, by: User) -> None:
     """Resolve the alerts of a closed incident, in the transaction that closes it."""
     for alert in db.session.query(Alert).filter(Alert.issue_id == issue.id, Alert.status != Status.RESOLVED):
+        before = Status(alert.status)
         alert.status, alert.ended_at = Status.RESOLVED, clock.now()
+        hooks.announce_status(alert, by, before)
         note(by, alert, f"changed the status to **{Status.RESOLVED.title}** by closing issue #{issue.iid}")
 
 
@@ -67,6 +78,7 @@ def comment(author: User, alert: Alert, body: str) -> Note:
     made = note(author, alert, body, system=False)
     db.session.flush()
     recording.record(author, Action.COMMENTED, alert.project, made)
+    issue_rules.announce_note(made, "create")
     return made
 
 
@@ -94,11 +106,6 @@ def description_of(alert: Alert) -> str:
         blocks.append(template)
     # an alert must not be refused because the text of its incident is too long
     return storable("\n\n---\n\n".join(blocks))[: issue_rules.LONGEST_TEXT]
-
-
-def address_of(alert: Alert) -> str:
-    """Return the URL of the page of an alert."""
-    return urls.absolute(f"/{alert.project.full_path}/-/alert_management/{alert.iid}/details")
 
 
 def note(author: User, alert: Alert, body: str, *, system: bool = True) -> Note:

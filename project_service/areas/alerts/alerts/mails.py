@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import or_, select
 
-from project_service.areas.alerts.alerts.incidents import address_of
+from project_service.areas.alerts.alerts.hooks import address_of
 from project_service.areas.alerts.models import Alert, Status
 from project_service.domain.access_levels import Role
 from project_service.domain.memberships import Membership, alive

@@ -12,7 +12,7 @@ from sqlalchemy import func, select, update
 from project_service.access import audit
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
-from project_service.areas.alerts.alerts import incidents
+from project_service.areas.alerts.alerts import hooks, incidents
 from project_service.areas.alerts.alerts.incidents import note
 from project_service.areas.alerts.models import Alert, AlertTodo, IncidentSetting, Status
 from project_service.domain.projects import Project
@@ -36,6 +36,7 @@ def change_status(author: User, alert: Alert, status: Status, *, ended_at: dt.da
     lock_row(alert, "status", "ended_at")
     if alert.status == status:
         return
+    before = Status(alert.status)
     if alert.status == Status.RESOLVED and (twin := _open_twin(alert)) is not None:
         raise Invalid(
             status=f"cannot be changed: alert #{twin.iid} with the same fingerprint is already open. Resolve it first."
@@ -44,6 +45,7 @@ def change_status(author: User, alert: Alert, status: Status, *, ended_at: dt.da
     with opened if alert.status == Status.RESOLVED else nullcontext():
         alert.status = status
         alert.ended_at = (ended_at or clock.now()) if status == Status.RESOLVED else None
+    hooks.announce_status(alert, author, before)
     note(author, alert, f"changed the status to **{status.title}**")
     if status == Status.RESOLVED:
         finish_todo(author, alert)
@@ -58,6 +60,8 @@ def assign(author: User, alert: Alert, assignee: User | None) -> None:
     alert.assignee = assignee
     parts = [f"assigned to @{assignee.username}"] if assignee else []
     parts += [f"unassigned @{before.username}"] if before else []
+    ids = {"previous": [before.id] if before else [], "current": [assignee.id] if assignee else []}
+    hooks.announce(alert, author, hooks.UPDATE, {"assignee_ids": ids})
     note(author, alert, " and ".join(parts))
     if assignee is not None:
         add_todo(assignee, alert)

@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import Select, bindparam, func, select, text, update
 
-from project_service.areas.alerts.alerts import incidents, mails
+from project_service.areas.alerts.alerts import hooks, incidents, mails
 from project_service.areas.alerts.models import TARGET, Alert, Severity, Status
 from project_service.areas.alerts.receivers.endpoints import AlertReceiver
 from project_service.areas.alerts.receivers.payloads import newest_of_each
@@ -76,6 +76,7 @@ class _Ingestion:
         self.firing = Counter(one.fingerprint for one in reports if one.fingerprint and not one.is_recovery)
         self.notes: list[dict[str, Any]] = []
         self.opened: set[int] = set()  # ids of new alerts that are not resolved
+        self.former_statuses: dict[int, int] = {}  # of the alerts that have ended
 
     def run(self) -> list[StoredAlert]:
         """Write the alerts with their notes, then what the project wants done about them."""
@@ -143,6 +144,7 @@ class _Ingestion:
             parsed = recoveries[row.fingerprint].parse()
             times = {name: found for name, found in (row.unreadable_times or {}).items() if name != "end_time"}
             rows.append({"alert": row.id, "ended": parsed.ended_at, "times": times or None})
+            self.former_statuses[row.id] = row.status
             ended[row.fingerprint] = StoredAlert(row.id, row.iid, row.title, row.issue_id)
             self._note(row.id, RECOVERED.format(self.receiver.source_of(parsed)), RESOLVED)
         if rows:
@@ -239,6 +241,7 @@ class _Ingestion:
     def _follow_up(self, stored: list[tuple[StoredAlert, AlertReport]], with_incident: list[int]) -> None:
         """Incidents and mails, where the project wants them, and the incidents of alerts that have ended."""
         receiver = self.receiver
+        hooks.announce_ingested(receiver.project_id, sorted(self.opened), self.former_statuses)
         if receiver.auto_close_incident and with_incident:
             for alert in db.session.scalars(_fresh(with_incident)):
                 incidents.close_incident(bot(ALERT_BOT), alert)
@@ -294,7 +297,10 @@ WITH_FINGERPRINTS = (
     alerts.fingerprint.in_(bindparam("fingerprints", expanding=True)),
 )
 LOCK_OPEN = (
-    select(alerts.id, alerts.iid, alerts.title, alerts.fingerprint, alerts.issue_id, alerts.unreadable_times)
+    select(
+        *(alerts.id, alerts.iid, alerts.title, alerts.fingerprint, alerts.issue_id, alerts.unreadable_times),
+        alerts.status,
+    )
     .where(*WITH_FINGERPRINTS, IS_OPEN)
     .order_by(alerts.fingerprint)
     .with_for_update()

@@ -14,7 +14,7 @@ from project_service.access.abilities import may_create_tag
 from project_service.access.identity import caller, current_user
 from project_service.areas.repositories.code_reading import optional_code
 from project_service.areas.repositories.refs import changes as ref_changes
-from project_service.areas.repositories.releases import queries
+from project_service.areas.repositories.releases import hooks, queries
 from project_service.areas.repositories.transport.push_rules import TAG_CREATED
 from project_service.domain.projects import Project
 from project_service.domain.repositories.bundles import TAGS
@@ -100,7 +100,9 @@ def create_release(
         links=new_links,
         milestones=found,
     )
-    return add_unique(release, taken)
+    add_unique(release, taken)
+    hooks.announce(project, release, "create")
+    return release
 
 
 def update_release(release: Release, *, milestones: Sequence[str] | None = None, **changes: Any) -> Release:
@@ -114,6 +116,7 @@ def update_release(release: Release, *, milestones: Sequence[str] | None = None,
     for key, value in changes.items():
         if value is not None or key == "description":
             setattr(release, key, value)
+    hooks.announce(project, release, "update")
     return release
 
 
@@ -121,6 +124,7 @@ def delete_release(release: Release) -> Release:
     """Delete a release; its tag stays."""
     _check_protection(release.project, release.tag)
     lock_row(release)
+    hooks.announce(release.project, release, "delete")
     db.session.delete(release)
     return release
 

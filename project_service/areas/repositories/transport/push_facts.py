@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from project_service.domain.repositories import git
 from project_service.domain.repositories.bundles import BRANCHES
@@ -37,6 +38,8 @@ class PushFacts:
     types: dict[str, str] = field(default_factory=dict)
     peeled: dict[str, str] = field(default_factory=dict)
     figures: dict[str, CommitFigures] = field(default_factory=dict)
+    commits: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # by ref, for web hooks
+    tag_messages: dict[str, str] = field(default_factory=dict)
     sealed: bool = False
     _forward: dict[tuple[str, str], bool] = field(default_factory=dict)
 
@@ -68,6 +71,19 @@ class PushFacts:
                 self.types[inner[0]] = inner[1]
                 if own[1] == TAG:
                     self.peeled[object_id] = inner[0]
+                    self._read_tag_message(object_id)
+
+    def tag_message(self, object_id: str) -> str | None:
+        """The message of an annotated tag."""
+        return self.tag_messages.get(object_id)
+
+    def _read_tag_message(self, object_id: str) -> None:
+        if len(self.tag_messages) < MAX_SINGLE_CHECKS:
+            status, out = self._run("cat-file", "tag", object_id)
+            if status == 0 and len(out) <= MAX_TITLE_BYTES:
+                self.tag_messages[object_id] = (
+                    out.decode(errors="replace").replace("\0", "").partition("\n\n")[2].rstrip("\n")
+                )
 
     def missing(self, changes: Sequence[RefChange]) -> set[str]:
         """The names of refs whose new objects are not complete."""

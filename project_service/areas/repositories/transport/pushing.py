@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from project_service.access.abilities import forget_roles
 from project_service.access.identity import Caller
-from project_service.areas.repositories.transport import push_events
+from project_service.areas.repositories.transport import push_events, push_hooks
 from project_service.areas.repositories.transport.git_access import NO_PUSH, GitRefused, check_push
 from project_service.areas.repositories.transport.push_facts import FactMissing, PushFacts, is_branch_without_commit
 from project_service.areas.repositories.transport.push_rules import PushRefused, PushRules
@@ -78,9 +78,13 @@ def prepare(push: RequestedPush, facts: PushFacts) -> dict[str, str]:
         rules = PushRules(push.caller, project, facts.is_fast_forward, by_git=push.by_git)
         rules.check(push.changes, is_first=is_first)
         singles = push_events.single_changes(remaining)
-    for change in singles:
+        hooked = push_hooks.wanted(project, remaining)
+    for change in dict.fromkeys([*singles, *hooked]):
         is_first_default = is_first and change.name == f"{BRANCHES}{default}"
         facts.read_figures(change, tip, is_first_default=is_first_default)
+        if change in hooked:
+            base = change.old if not change.creates else None if is_first_default else tip
+            push_hooks.read_commits(facts, change, base)
     return failures
 
 
@@ -127,6 +131,7 @@ def _apply(
     if deleted := [change.short_name for change in done if change.is_tag and change.deletes]:
         delete_releases(project.id, deleted)
     push_events.record_push(user, project, done, facts.figures)
+    push_hooks.announce(user, project, done, facts)
     return failures
 
 

@@ -1,0 +1,55 @@
+"""Releases as web hooks are told of them (webhooks reference, section 18)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import select
+
+from project_service.areas.repositories.releases.schemas import LinkedAsset, newest_links, release_url, sources_of
+from project_service.domain import hook_events
+from project_service.domain.hook_payloads import moment, project_of
+from project_service.domain.projects import Project
+from project_service.domain.repositories.releases import Release
+from project_service.domain.schemas import project_url
+from project_service.kit.db.session import db
+
+FLAG = "releases_events"
+
+
+def announce(project: Project, release: Release, action: str) -> None:
+    """Announce that a release was created, changed or deleted."""
+    hook_events.announce(FLAG, project, lambda: _payload(project, release, action))
+
+
+def _payload(project: Project, release: Release, action: str) -> dict[str, Any]:
+    links = [LinkedAsset.dump_value(link) for link in newest_links(release)]
+    sources = [] if release.sha is None else sources_of(project, release.tag)
+    commit: dict[str, Any] | None = None
+    if release.sha is not None:
+        # the repository is not read in the transaction of a change: what else a commit has is at its URL
+        known = {"id": release.sha, "url": f"{project_url(project)}/-/commit/{release.sha}"}
+        commit = known | dict.fromkeys(("message", "title", "timestamp", "author"))
+    return {
+        "object_kind": "release",
+        "id": release.id,
+        "name": release.name,
+        "tag": release.tag,
+        "description": release.description,
+        "created_at": moment(release.created_at),
+        "released_at": moment(release.released_at),
+        "url": release_url(project, release.tag),
+        "action": action,
+        "project": project_of(project),
+        "assets": {"count": len(links) + len(sources), "links": links, "sources": sources},
+        "commit": commit,
+    }
+
+
+def _sample(project: Project) -> dict[str, Any] | None:
+    newest = select(Release).where(Release.project_id == project.id).order_by(Release.id.desc()).limit(1)
+    release = db.session.scalar(newest)
+    return None if release is None else _payload(project, release, "create")
+
+
+hook_events.add_sample(FLAG, _sample)

@@ -1,0 +1,179 @@
+"""The sender of web hooks, and the listener that queues events for them (webhooks reference, sections 8, 11 and 12)."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from flask import has_request_context, request
+from sqlalchemy import Select, and_, or_, select
+from sqlalchemy.orm import load_only
+
+from project_service.areas.webhooks import logs
+from project_service.areas.webhooks.branch_filters import admits
+from project_service.areas.webhooks.models import DISABLED, TEMPORARILY_DISABLED, WebHook
+from project_service.areas.webhooks.requests import HookRequest, HookResponse, perform, request_of
+from project_service.areas.webhooks.triggers import ALWAYS_SENT_TO_SYSTEM, SYSTEM_HOOK, header_of, trigger_of
+from project_service.domain import instance_settings
+from project_service.domain.hook_events import HookEvent
+from project_service.domain.namespaces import NamespaceAncestor
+from project_service.domain.projects import Project
+from project_service.kit import deliveries, exact_json
+from project_service.kit.db.session import db
+from project_service.kit.deliveries import Delivery, DeliveryOutcome, DeliveryResult, Hold, Loaded
+from project_service.kit.security.outgoing_http.rules import Policy
+
+RETRY_DELAYS = (
+    dt.timedelta(seconds=10),
+    dt.timedelta(minutes=1),
+    dt.timedelta(minutes=10),
+    dt.timedelta(hours=1),
+)
+MAX_RETRY_AFTER = dt.timedelta(hours=1)
+REPEATED_STATUSES = ("408", "429")
+UUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+
+
+def on_event(event: HookEvent) -> None:
+    """Queue an event for the hooks that want it, in its transaction: the payload once, a delivery for each."""
+    hooks = event.listeners
+    if hooks is None:
+        project_id = None if event.project is None else event.project.id
+        above = db.session.scalars(_hooks_above(project_id, None if event.group is None else event.group.id))
+        hooks = [hook for hook in above if _wants(hook, event.flag, event.branch)]
+    for group in ([hook for hook in hooks if not hook.is_system], [hook for hook in hooks if hook.is_system]):
+        if not group:
+            continue
+        make = event.system_payload if group[0].is_system and event.system_payload is not None else event.payload
+        content = {
+            "flag": event.flag,
+            "trigger": "system_hooks" if group[0].is_system else event.trigger or trigger_of(event.flag),
+            "event_uuid": chain_of_request(),
+        }
+        payload = deliveries.add_payload(exact_json.dumps(make()).decode())
+        deliveries.enqueue_all(((hook.receiver, content) for hook in group), payload)
+
+
+def on_question(project_id: int, flag: str) -> list[WebHook]:
+    """Return the hooks that want events of a project, whatever the branch."""
+    return [hook for hook in db.session.scalars(_hooks_above(project_id, None)) if _wants(hook, flag, None)]
+
+
+def chain_of_request() -> str | None:
+    """Return the chain that the current request belongs to, if its client says so."""
+    given = request.headers.get("X-Gitlab-Event-UUID", "") if has_request_context() else ""
+    return given if UUID.fullmatch(given) else None
+
+
+def _hooks_above(project_id: int | None, group_id: int | None) -> Select[WebHook]:
+    """Select the hooks of a project or group, of the groups above it, and of the instance."""
+    above = select(NamespaceAncestor.ancestor_id)
+    if project_id is None:
+        above = above.where(NamespaceAncestor.namespace_id == group_id)
+    else:
+        above = above.join(Project, Project.namespace_id == NamespaceAncestor.namespace_id)
+        above = above.where(Project.id == project_id)
+    conditions = [
+        WebHook.group_id.in_(above),
+        and_(WebHook.project_id.is_(None), WebHook.group_id.is_(None)),
+    ]
+    if project_id is not None:
+        conditions.append(WebHook.project_id == project_id)
+    columns = load_only(
+        WebHook.project_id,
+        WebHook.group_id,
+        WebHook.events,
+        WebHook.push_events_branch_filter,
+        WebHook.branch_filter_strategy,
+    )
+    return select(WebHook).where(or_(*conditions)).options(columns).order_by(WebHook.id)
+
+
+def _wants(hook: WebHook, flag: str, branch: str | None) -> bool:
+    if hook.is_system and flag in ALWAYS_SENT_TO_SYSTEM:
+        return True
+    return hook.enables(flag) and (branch is None or admits(hook, branch))
+
+
+class WebHookSender(deliveries.Sender):
+    """Sends events in order per hook; a repeated one is passed by those after it."""
+
+    kind = "web_hook"
+
+    def load(self, batch: Sequence[Delivery]) -> Loaded | Hold:
+        """Return the request of a delivery; nothing for a hook that was deleted or is disabled for good."""
+        [delivery] = batch
+        hook = db.session.get(WebHook, delivery.receiver_id)
+        if hook is None or hook.alert_status == DISABLED or delivery.payload is None or _is_in_removal(hook):
+            return Loaded([None])
+        if hook.alert_status == TEMPORARILY_DISABLED and hook.disabled_until is not None:
+            return Hold(hook.disabled_until)
+        content = delivery.content
+        message = request_of(
+            hook,
+            policy_of(hook),
+            flag=content["flag"],
+            trigger=content["trigger"],
+            event_header=SYSTEM_HOOK if hook.is_system else header_of(content["flag"]),
+            payload=delivery.payload.body,
+            payload_id=delivery.payload_id,
+            idempotency_key=delivery.idempotency_key,
+            event_uuid=content.get("event_uuid"),
+            attempt=delivery.attempts + 1,
+        )
+        return Loaded([message], share=_share_of(hook))
+
+    def send(self, messages: Sequence[HookRequest]) -> Iterator[DeliveryOutcome]:
+        """Send one request."""
+        for message in messages:
+            yield outcome_of(perform(message))
+
+    def settle(self, delivery: Delivery, outcome: DeliveryOutcome, next_attempt_at: dt.datetime | None) -> None:
+        """Write the log and count the result, if the hook still exists."""
+        hook = db.session.get(WebHook, delivery.receiver_id)
+        if hook is None:
+            return
+        if outcome.result is DeliveryResult.DROPPED:
+            hook.dropped_events += 1
+            return
+        logs.record_attempt(hook, outcome.details)
+
+    def retry_delay(self, delivery: Delivery, outcome: DeliveryOutcome) -> dt.timedelta | None:
+        """Return the pause before the next attempt (webhooks reference, section 11)."""
+        return deliveries.backoff(RETRY_DELAYS, delivery, outcome, MAX_RETRY_AFTER)
+
+
+def outcome_of(response: HookResponse) -> DeliveryOutcome:
+    """Return what the engine is to do after an answer."""
+    error = None if response.is_success else response.error or f"HTTP {response.status}"
+    if response.is_success:
+        result = DeliveryResult.DELIVERED
+    elif response.status in REPEATED_STATUSES or not response.status.isdigit() or response.status.startswith("5"):
+        result = DeliveryResult.AGAIN
+    else:
+        result = DeliveryResult.FINAL
+    return DeliveryOutcome(result, error, response.retry_after_seconds, response)
+
+
+def policy_of(hook: WebHook) -> Policy:
+    """Return which addresses a hook may reach; those of administrators may be local."""
+    policy = instance_settings.outgoing_policy()
+    if not hook.is_system:
+        return policy
+    return Policy(allow_local=True, allowed=policy.allowed, own_url=policy.own_url)
+
+
+def _is_in_removal(hook: WebHook) -> bool:
+    owner: Any = hook.project if hook.project_id is not None else hook.group
+    return owner is not None and owner.deleting_since is not None
+
+
+def _share_of(hook: WebHook) -> str | None:
+    if hook.project_id is not None:
+        return f"project:{hook.project_id}"
+    return f"group:{hook.group_id}" if hook.group_id is not None else None
+
+
+deliveries.register(WebHookSender())

@@ -58,7 +58,6 @@ def serve(load: Callable[[], WSGIApplication], bind: str, workers: int) -> None:
 
 def on_starting(_server: Any) -> None:
     """Share the loaded memory with the workers; allow as many open files, and so connections, as the system permits."""
-    gc.collect()
     gc.freeze()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -66,9 +66,11 @@ def children(app: Application, close_fds: tuple[int, ...] = ()) -> list[Child]:
 
 
 def share_memory() -> None:
-    """Prepare for forks: map the models once, and exempt all objects from collection, which writes to their memory."""
+    """Prepare for forks: map the models once, and exempt all objects from collection, which writes to their memory.
+
+    Garbage is not collected before: the forks would write into the holes, and so copy what surrounds them.
+    """
     configure_mappers()
-    gc.collect()
     gc.freeze()
 
 

@@ -17,7 +17,7 @@ import ssl
 import subprocess
 import threading
 import time
-from contextlib import closing
+from contextlib import ExitStack, closing
 from urllib.parse import urlencode, urlsplit
 
 import click
@@ -31,10 +31,12 @@ from project_service.cli import main
 from project_service.runtime import supervisor
 from project_service.settings import Settings
 from tests.contract.service import REPOSITORY, TOKEN, Service, free_port, is_running, wait_for
+from tests.contract.slow_clients import Shop, slow_bodies, slow_downloads
 
 DEPLOY = REPOSITORY / "deploy"
 HOST = "projects.example.org"
 UNITS = sorted(DEPLOY.glob("*.service"))
+SLOW_KINDS = ("push", "import", "download")
 CSRF = re.compile(r'name="csrf_token"[^>]* value="([^"]+)"')
 
 
@@ -68,6 +70,8 @@ def write_certificate(directory):
 
 class Proxy:
     """nginx with the configuration of ``deploy``, on ports of its own."""
+
+    host = HOST
 
     def __init__(self, directory, upstream):
         program, self.plain, self.secure = nginx_program(), free_port(), free_port()
@@ -154,6 +158,22 @@ def test_the_proxy_keeps_encoded_slashes(proxy):
     assert (status, json.loads(found)["id"]) == (200, made["id"])
     assert proxy.get("/api/v4/projects/acme/shop")[0] == 404
     assert json.loads(found)["_links"]["self"] == f"https://{HOST}/api/v4/projects/{made['id']}"
+
+
+@pytest.fixture(scope="module")
+def shop(deployed, tmp_path_factory):
+    return Shop(deployed[0], tmp_path_factory.mktemp("shop"), deployed[1])
+
+
+@pytest.mark.parametrize("kind", ["envelope", *(pytest.param(kind, marks=pytest.mark.nightly) for kind in SLOW_KINDS)])
+def test_slow_clients_of_the_proxy_do_not_delay_others(shop, kind):
+    with ExitStack() as stack:
+        if kind == "download":
+            slow_downloads(shop, stack)
+        else:
+            stack.enter_context(slow_bodies(shop, stack, kind))
+
+        assert shop.seconds_of_others() < 10
 
 
 def test_links_use_the_public_address(proxy):

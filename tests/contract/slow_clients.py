@@ -32,6 +32,9 @@ class Shop:
     def __init__(self, service, directory, proxy=None):
         self.address, self.proxy = urlsplit(service.url), proxy
         self.id = self.post("/projects", name="shop", visibility="public")["id"]
+        settings = json.dumps({"active": True, "integrated": True})
+        target = f"/api/v4/projects/{self.id}/error_tracking/settings"
+        assert self.request("PUT", target, settings, **{"PRIVATE-TOKEN": TOKEN})[0] == 200
         self.key = self.post(f"/projects/{self.id}/error_tracking/client_keys")["public_key"]
         self.archive = f"/api/v4/projects/{self.id}/repository/archive.zip"
         self.git_url = f"http://root:{TOKEN}@{self.address.netloc}/root/shop.git"

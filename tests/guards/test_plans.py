@@ -88,7 +88,7 @@ ALLOWED = (
     Allowed(SORTED, "namespaces", "/groups /dashboard/groups /namespaces", OWN),
     Allowed(SORTED, "namespaces", "/groups/<group>/subgroups", WITHIN, "id path similarity"),
     Allowed(SORTED, "namespaces", "/groups/<group>/descendant_groups", WITHIN),
-    Allowed(SORTED, "projects", "/groups/<group>/projects /groups/<group>", WITHIN),
+    Allowed(SORTED, "projects", "/groups/<group>/projects /groups/<group>/projects/shared /groups/<group>", WITHIN),
     Allowed(
         SORTED, "namespaces", "/users/<user>/projects", WITHIN, "id name path similarity updated_at last_activity_at"
     ),

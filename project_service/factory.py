@@ -80,6 +80,7 @@ from project_service.areas.repositories.refs import routes as ref_routes
 from project_service.areas.repositories.releases import pages as release_pages
 from project_service.areas.repositories.releases import routes as release_routes
 from project_service.areas.repositories.transport.git_http import git_http
+from project_service.areas.repositories.writing import routes as writing_routes
 from project_service.areas.variables import inherited_routes as inherited_variables
 from project_service.areas.variables import pages as variables_pages
 from project_service.areas.variables import routes as variables
@@ -146,6 +147,7 @@ APIS = (
     commit_routes.api,
     file_routes.api,
     ref_routes.api,
+    writing_routes.api,
     release_routes.api,
     error_tracking.api,
     error_routes.api,

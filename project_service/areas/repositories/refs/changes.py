@@ -33,7 +33,7 @@ def create_tag(project: Project, *, tag_name: str, ref: str, message: str | None
     if not tag_name or not is_valid_name(tag_name):
         raise BadRequest("Tag name invalid")
     with ExitStack() as stack:
-        view, code = _opened(stack, project)
+        view, code = opened(stack, project)
         if code.ref(TAGS + tag_name) is not None:
             raise BadRequest(f"Tag {tag_name} already exists")
         commit = code.resolve(ref) if ref else None
@@ -46,7 +46,7 @@ def create_tag(project: Project, *, tag_name: str, ref: str, message: str | None
         change = RefChange(TAGS + tag_name, ZERO, target)
         if target != commit.id:
             stored = packs.store_packs(project.id, view)
-        if _apply(project, change, view, stored):
+        if apply(project, change, view, stored):
             raise BadRequest(TAG_CONFLICT.format(tag_name))
 
 
@@ -62,22 +62,22 @@ def create_branch(project: Project, *, branch: str, ref: str) -> None:
         _create_first_branch(project, branch)
         return
     with ExitStack() as stack:
-        view, code = _opened(stack, project)
+        view, code = opened(stack, project)
         if code.ref(BRANCHES + branch) is not None:
             raise BadRequest("Branch already exists")
         commit = code.resolve(ref) if ref else None
         if commit is None:
             raise BadRequest(INVALID_REF.format(branch, ref))
-        if _apply(project, RefChange(BRANCHES + branch, ZERO, commit.id), view, []):
+        if apply(project, RefChange(BRANCHES + branch, ZERO, commit.id), view, []):
             raise BadRequest(CONFLICT.format(branch))
 
 
 def delete_ref(project: Project, prefix: str, name: str) -> None:
     """Delete a branch or a tag; ``prefix`` is ``BRANCHES`` or ``TAGS``."""
     with ExitStack() as stack:
-        view, code = _opened(stack, project)
+        view, code = opened(stack, project)
         old = code.ref(prefix + name)
-        if old is None or _apply(project, RefChange(prefix + name, old, ZERO), view, [], deletes=True):
+        if old is None or apply(project, RefChange(prefix + name, old, ZERO), view, [], deletes=True):
             raise NotFound("Branch" if prefix == BRANCHES else "Tag")
 
 
@@ -97,7 +97,7 @@ def _create_first_branch(project: Project, branch: str) -> None:
         raise BadRequest(CONFLICT.format(branch))
 
 
-def _opened(stack: ExitStack, project: Project) -> tuple[Path, CodeRepository]:
+def opened(stack: ExitStack, project: Project) -> tuple[Path, CodeRepository]:
     """Open the repository of a project; the transaction of the request ends, since git works without one."""
     db.session.commit()
     with reading():
@@ -116,7 +116,7 @@ def _tag_object(folder: Path, target: str, name: str, message: str) -> str:
     return done.stdout.decode().strip()
 
 
-def _apply(
+def apply(
     project: Project, change: RefChange, folder: Path, stored: list[StoredPack], *, deletes: bool = False
 ) -> dict[str, str]:
     """Change a ref; return the failure, if any, by its name."""

@@ -79,10 +79,15 @@ def commit_readme(
     return failures
 
 
-def signature(user: User) -> str:
-    """The user and the current time as objects of git name them."""
-    name = " ".join("".join(c for c in user.name if c.isprintable() and c not in "<>").split()) or user.username
-    return f"{name} <{user.email}> {int(clock.now().timestamp())} +0000"
+def signature(user: User, *, name: str | None = None, email: str | None = None) -> str:
+    """The user, or another name or address, and the current time as objects of git name them."""
+    shown = _without_marks(name or "") or _without_marks(user.name) or user.username
+    address = "".join(_without_marks(email or "").split()) or user.email
+    return f"{shown} <{address}> {int(clock.now().timestamp())} +0000"
+
+
+def _without_marks(text: str) -> str:
+    return " ".join("".join(c for c in text if c.isprintable() and c not in "<>").split())
 
 
 def _commit_object(folder: Path, author: User, text: str, message: str) -> str:

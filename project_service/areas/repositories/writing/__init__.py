@@ -1,0 +1,1 @@
+"""Writing files: commits by the API, by the rules of a push."""

@@ -88,6 +88,7 @@ from project_service.areas.variables.effective import pages as effective_variabl
 from project_service.areas.variables.effective import routes as effective_variables
 from project_service.areas.vulnerabilities.findings import pages as vulnerabilities_pages
 from project_service.areas.vulnerabilities.findings import routes as vulnerabilities
+from project_service.areas.webhooks import pages as web_hook_pages
 from project_service.areas.webhooks import routes as web_hooks
 from project_service.areas.webhooks import sender as web_hook_sender
 from project_service.domain import hook_events
@@ -199,6 +200,7 @@ PAGES = (
     environments_pages.pages,
     vulnerabilities_pages.pages,
     transfers_pages.pages,
+    web_hook_pages.pages,
     instance_pages.pages,
     audit_pages.pages,
     full_path_pages,

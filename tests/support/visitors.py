@@ -19,6 +19,7 @@ from project_service.access.pages import PageBlueprint
 from project_service.areas.alerts.models import Alert, AlertIntegration, AlertRequest
 from project_service.areas.variables.models import GroupVariable, InstanceVariable, Variable
 from project_service.areas.vulnerabilities.models import Finding
+from project_service.areas.webhooks.models import WebHook, WebHookLog
 from project_service.domain.access_levels import Role
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
@@ -167,6 +168,7 @@ def values(
     kay = sample_data.make_user("kay")
     sample_data.add_member(project, kay, Role.GUEST)
     sample_data.add_member(group, kay, Role.GUEST)
+    hook, attempt = store_hook(project)
     return {
         "project": "acme/shop",
         "full_path": "acme/shop",
@@ -190,6 +192,8 @@ def values(
         "iid": 1,
         "integration_id": integration.id,
         "request_id": request.id,
+        "hook_id": hook.id,
+        "log_id": attempt.id,
         "environment_id": environment.id,
         "error_id": error.id,
         "key_id": key.id,
@@ -199,6 +203,15 @@ def values(
         "part": "activity",
         "change": "done",
     }
+
+
+def store_hook(project: Project) -> tuple[WebHook, WebHookLog]:
+    """A web hook with one attempt in its log."""
+    hook = store(WebHook(project_id=project.id, url="https://example.com/hook", events={}))
+    attempt = WebHookLog(hook_id=hook.id, trigger="push_hooks", url=hook.url, url_digest="", idempotency_key="")
+    attempt.event_header, attempt.request_headers, attempt.response_headers = "Push Hook", {}, {}
+    attempt.response_body, attempt.execution_duration, attempt.response_status, attempt.attempt = "", 0.1, "200", 1
+    return hook, store(attempt)
 
 
 def store_export(project: Project, content: bytes = b"\x1f\x8b an archive", **fields: Any) -> ProjectExport:

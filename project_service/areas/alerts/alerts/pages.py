@@ -14,7 +14,7 @@ from project_service.access.api import json_response
 from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
 from project_service.areas.alerts import queries
-from project_service.areas.alerts.alerts import incidents, service, trees
+from project_service.areas.alerts.alerts import episodes, incidents, service, trees
 from project_service.areas.alerts.alerts.forms import CommentForm
 from project_service.areas.alerts.models import Alert, Severity, Status
 from project_service.areas.alerts.receivers import elements, payloads
@@ -192,6 +192,8 @@ def _page(alert: Alert, form: CommentForm, part: str = "overview") -> str:
         severity=Severity,
         status=Status,
         offered=OFFERED,
+        episodes=episodes.episodes_of(alert),
+        unreadable_times=episodes.still_unreadable(alert),
         todo=queries.todo_of(alert, caller().user_id or 0),
         form=form,
     )

@@ -128,3 +128,53 @@ def test_opsgenie_refuses_test_alerts_and_incomplete_urls(maintainer, project):
     assert (sent.status_code, "Opsgenie receives no alerts here." in html.unescape(sent.text)) == (422, True)
     assert (edited.status_code, "is blocked" in edited.text) == (422, True)
     assert "View alerts in Opsgenie" in maintainer.get(LIST).text
+
+
+def test_each_status_has_a_button_of_its_own(visit, alert):
+    page = visit(DEV).get(f"{ONE}/details").text
+
+    buttons = re.findall(r'<button name="status" value="(\w+)" aria-pressed="(true|false)"( disabled)?>', page)
+    assert buttons == [
+        ("triggered", "true", " disabled"),
+        ("acknowledged", "false", ""),
+        ("resolved", "false", ""),
+        ("ignored", "false", ""),
+    ]
+
+
+def test_episodes_of_an_identity_lead_to_each_other(visit, project):
+    fields = {"project_id": project.id, "title": "Twin", "started_at": clock.now(), "fingerprint": "a" * 40}
+    for iid in range(1, 8):
+        store(Alert(iid=iid, status=Status.RESOLVED, ended_at=clock.now(), **fields))
+    store(Alert(iid=8, **fields | {"fingerprint": "b" * 40}))
+    developer = visit(DEV)
+
+    first, last, only = (developer.get(f"{LIST}/{iid}/details").text for iid in (1, 7, 8))
+
+    link = rf'<a href="{LIST}/(\d+)/details">#'
+    assert ("Episode 1 of this problem" in first, re.findall(link, first)) == (True, ["7"])
+    assert ("Episode 7 of this problem" in last, re.findall(link, last)) == (True, ["6", "5", "4", "3", "2"])
+    assert ("and others" in last, "Episode" in only) == (True, False)
+
+
+@pytest.mark.parametrize(("mapping", "is_named"), [({}, True), ({"start_time": {"path": ["at"]}}, False)])
+def test_ignored_times_are_named_while_they_would_be_ignored(mapping, is_named, visit, project):
+    source = store(
+        AlertIntegration(project_id=project.id, name="A", endpoint_identifier="1f", token="t", mapping=mapping)
+    )
+    fields = {"payload": {"start_time": "soon", "at": "2026-03-04T05:06:07Z"}, "integration_id": source.id}
+    times = {"start_time": {"path": "start_time", "value": "soon"}}
+    store(Alert(project_id=project.id, iid=1, title="T", started_at=clock.now(), unreadable_times=times, **fields))
+
+    assert ("cannot be read as a time" in visit(DEV).get(f"{ONE}/details").text) is is_named
+
+
+def test_the_tab_of_metrics_needs_a_query(visit, alert, project):
+    payload = {"generatorURL": "http://prometheus.example.org/graph?g0.expr=up", "startsAt": "2026-03-04T05:06:07Z"}
+    store(Alert(project_id=project.id, iid=2, title="T", started_at=clock.now(), payload=payload))
+    developer = visit(DEV)
+
+    has_tab = ["details/metrics" in developer.get(f"{LIST}/{iid}/details").text for iid in (1, 2)]
+
+    assert has_tab == [False, True]
+    assert "details/metrics" not in developer.get(f"{ONE}/details/metrics").text

@@ -85,10 +85,10 @@ _DAY_BEFORE_MONTH = re.compile(r"(\b\d{1,2})\.(?=\s+[^\W\d_])")
 _LEADING_AM = re.compile(r"\Aam\s+(?=\d)", re.IGNORECASE)
 _HOUR = re.compile(r"\b(\d{1,2})\s?h\s?(\d\d)\b", re.IGNORECASE)  # 08h14
 _DATE_AND_TIME = re.compile(r"(\d)(?:_|\s+@\s+)(?=\d{1,2}:)")
-_ENCLOSED = re.compile(r"\s*(?:\[([^\[\]]*)\]|\(([^()]*)\))\s*\Z")
+_ENCLOSED = re.compile(r"(?:\[([^\[\]]*)\]|\(([^()]*)\))\s*\Z")
 _OFFSET = re.compile(r"(?:\d|Z|UTC|GMT|\s)[+-]\d\d:?\d\d\Z|:\d\d(?:[.,]\d+)?\s?Z\Z", re.IGNORECASE)
 _SECONDS_OF_OFFSET = re.compile(r"([+-]\d\d:\d\d):\d\d\Z")
-_LAST_ZONE = re.compile(r"\s*(?<![A-Za-z_/])([A-Z][A-Za-z_]*(?:[/+-][A-Za-z0-9_+-]+)*)\Z")
+_LAST_ZONE = re.compile(r"(?<![A-Za-z_/])[A-Z][A-Za-z0-9_/+-]{0,60}\Z")
 _SIGNED = re.compile(r"(?:UTC|GMT)?\s?([+-]\d\d?:?(?:\d\d)?)", re.IGNORECASE)
 
 
@@ -103,8 +103,8 @@ def normalized(text: str) -> tuple[str, zoneinfo.ZoneInfo | None]:
     if enclosed is not None and not _OFFSET.search(text) and not _names_zone(text):
         text += _as_zone(enclosed)
     last = _LAST_ZONE.search(text)
-    if last and last[1].upper() not in ZONE_NAMES and (zone := zone_named(last[1])):
-        return text[: last.start()], zone
+    if last and last[0].upper() not in ZONE_NAMES and (zone := zone_named(last[0])):
+        return text[: last.start()].rstrip(), zone
     return text, None
 
 

@@ -16,7 +16,7 @@ from project_service.areas.alerts.receivers import grouping, payload_mapping
 from project_service.areas.alerts.receivers.elements import PROMETHEUS_TOOL, is_batch
 from project_service.areas.alerts.receivers.grouping import Mapping
 from project_service.areas.alerts.receivers.payload_values import label_of
-from project_service.areas.alerts.receivers.presets import PRESETS, Constant, Join, Preset
+from project_service.areas.alerts.receivers.presets import PRESETS, ConstantValue, Join, Preset
 from project_service.areas.alerts.receivers.reports import ParsedAlert, ReadingRules, rules_of
 from project_service.domain.projects import Project
 
@@ -108,10 +108,10 @@ def described(preset: Preset, target: str) -> str:
     texts: dict[str, None] = {}
     for variant in preset.variants:
         source = variant.fields.get(target, ())
-        if isinstance(source, Constant):
+        if isinstance(source, ConstantValue):
             texts[f"“{source.text}”"] = None
         elif isinstance(source, Join):
-            parts = (part.text if isinstance(part, Constant) else label_of(part) for part in source.parts)
+            parts = (part.text if isinstance(part, ConstantValue) else label_of(part) for part in source.parts)
             texts[" and ".join(parts)] = None
         else:
             texts |= dict.fromkeys(label_of(path) for path in source)

@@ -17,7 +17,7 @@ from project_service.areas.alerts.receivers.elements import (
 )
 from project_service.areas.alerts.receivers.grouping import Mapping, fingerprint_of
 from project_service.areas.alerts.receivers.payload_values import is_blank, plain_text, value_at
-from project_service.areas.alerts.receivers.preset_messages import Message
+from project_service.areas.alerts.receivers.preset_messages import PresetMessage
 from project_service.areas.alerts.receivers.presets import ALERTMANAGER, GRAFANA, PRESETS, Preset
 from project_service.areas.alerts.receivers.reports import (
     DEFAULT_TITLE,
@@ -57,7 +57,7 @@ def parse(payload: dict[str, Any], rules: ReadingRules = NO_RULES) -> ParsedRequ
     preset = rules.preset
     if preset is None or preset.reads_plain_keys:
         return ParsedRequest([parse_plain(payload, rules)])
-    message = Message(payload, preset, rules)
+    message = PresetMessage(payload, preset, rules)
     if (ignored := message.ignored()) is not None:
         return ParsedRequest([], ignored[0], [ignored[1]])
     variant = None if preset.is_batch else message.variant()
@@ -79,7 +79,7 @@ def _parse_batch(batch: dict[str, Any], rules: ReadingRules) -> ParsedRequest:
             report = parse_element(element, rules, tool_of(batch), batch)
             left_out += report is None
         else:
-            message = Message(element, preset, rules)
+            message = PresetMessage(element, preset, rules)
             if (ignored := message.ignored()) is not None:
                 parsed.outcome, note = ignored
                 parsed.notes.append(note)

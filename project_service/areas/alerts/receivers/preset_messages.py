@@ -12,7 +12,7 @@ from project_service.areas.alerts.receivers.grouping import digest_of_object, fi
 from project_service.areas.alerts.receivers.payload_values import exact_text, is_blank, items, plain_text, value_at
 from project_service.areas.alerts.receivers.presets import (
     Condition,
-    Constant,
+    ConstantValue,
     Join,
     Preset,
     ValuePath,
@@ -44,7 +44,7 @@ REASONS = {
 LEADING_BRACKETS = re.compile(r"\A(?:\s*\[[^\]]*\])+\s*")
 
 
-class Message:
+class PresetMessage:
     """A message of a tool, or an element of its batch, and the preset that it is read by."""
 
     def __init__(self, payload: dict[str, Any], preset: Preset, rules: ReadingRules) -> None:
@@ -113,25 +113,25 @@ class Message:
 
     def _has_any(self, variant: Variant) -> bool:
         sources = (source for source in variant.fields.values() if isinstance(source, tuple))
-        paths = (path for source in sources if not isinstance(source, Constant | Join) for path in source)
+        paths = (path for source in sources if not isinstance(source, ConstantValue | Join) for path in source)
         return any(self.present(path) is not None for path in paths)
 
 
 class _Reading:
     """The fields of an alert in a message of one shape; what is mapped replaces the paths of the preset."""
 
-    def __init__(self, message: Message, variant: Variant) -> None:
+    def __init__(self, message: PresetMessage, variant: Variant) -> None:
         self.message, self.variant, self.rules = message, variant, message.rules
         self.fields = dict(variant.fields)
         for name, entry in self.rules.mapping.items():
             others = variant.fields.get(name, ((name,),)) if name != "end_time" else ()
-            rest = () if isinstance(others, Constant | Join) else others
+            rest = () if isinstance(others, ConstantValue | Join) else others
             self.fields[name] = (tuple(entry.get("path") or ()), *rest)
 
     def value(self, name: str) -> Any:
         """Return the value of a field, by its plain key if the preset does not name it."""
         source = self.fields.get(name, ((name,),))
-        if isinstance(source, Constant):
+        if isinstance(source, ConstantValue):
             return source.text
         if isinstance(source, Join):
             return None
@@ -147,7 +147,7 @@ class _Reading:
     def start(self, unreadable: UnreadableTimes) -> dt.datetime | None:
         """Return the first start that is a time."""
         source = self.fields.get("start_time", (("start_time",),))
-        for path in source if not isinstance(source, Constant | Join) else ():
+        for path in source if not isinstance(source, ConstantValue | Join) else ():
             value = self.message.present(path)
             if (moment := read_time(value, self.rules.time_zone)) is not None:
                 return moment
@@ -158,7 +158,7 @@ class _Reading:
     def end(self, unreadable: UnreadableTimes, now: dt.datetime) -> dt.datetime | None:
         """Return the end that the marker tells: its own time, or the time beside it for a word."""
         mapped = self.fields.get("end_time")
-        paths = mapped if mapped is not None and not isinstance(mapped, Constant | Join) else self.variant.marker
+        paths = mapped if mapped is not None and not isinstance(mapped, ConstantValue | Join) else self.variant.marker
         words = self.variant.resolved if self.rules.resolved is None else self.rules.resolved
         for path in paths:
             value = self.message.present(path)
@@ -182,8 +182,12 @@ class _Reading:
         if source is None:
             return fingerprint_of(self.message.payload.get("fingerprint"), self.message.payload, self.rules.mapping)
         if isinstance(source, Join):
-            texts = [part.text if isinstance(part, Constant) else self.message.present(part) for part in source.parts]
-            paths = [text for text, part in zip(texts, source.parts, strict=True) if not isinstance(part, Constant)]
+            texts = [
+                part.text if isinstance(part, ConstantValue) else self.message.present(part) for part in source.parts
+            ]
+            paths = [
+                text for text, part in zip(texts, source.parts, strict=True) if not isinstance(part, ConstantValue)
+            ]
             return None if all(is_blank(text) for text in paths) else joined(texts)
         value = self.value("fingerprint")
         if value is None:

@@ -53,7 +53,7 @@ class PresetError(Exception):
     """A file of a preset is wrong; the text names the file and the key."""
 
 
-class Constant(NamedTuple):
+class ConstantValue(NamedTuple):
     """A text in place of a path."""
 
     text: str
@@ -62,10 +62,10 @@ class Constant(NamedTuple):
 class Join(NamedTuple):
     """An identity of several values."""
 
-    parts: tuple[ValuePath | Constant, ...]
+    parts: tuple[ValuePath | ConstantValue, ...]
 
 
-Source = tuple[ValuePath, ...] | Constant | Join  # of a field: the first path with a value, a text, or a join
+Source = tuple[ValuePath, ...] | ConstantValue | Join  # of a field: the first path with a value, a text, or a join
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,11 +229,11 @@ class _File:
     def _source(self, value: Any, key: str) -> Source:
         if isinstance(value, dict):
             if value.keys() == {"const"}:
-                return Constant(value["const"])
+                return ConstantValue(value["const"])
             self._require(value.keys() == {"join"} and key == "map.fingerprint", key)
             return Join(
                 tuple(
-                    Constant(part["const"]) if isinstance(part, dict) else self._path(part, key)
+                    ConstantValue(part["const"]) if isinstance(part, dict) else self._path(part, key)
                     for part in value["join"]
                 )
             )

@@ -12,7 +12,7 @@ from project_service.areas.error_tracking.collection.scrubbing import MAX_TEXT_L
 RAVEN = "sentry.interfaces.Message"
 PLACEHOLDER = re.compile(r"%(?:\(([^()%]{1,100})\))?(.?)", re.DOTALL)
 TEXT_CONVERSIONS, NUMBER_CONVERSIONS = frozenset("sr"), frozenset("di")
-NUMBER = re.compile(r"\s*([+-]?[0-9]{1,100})(?:\.[0-9]{0,100})?\s*")
+NUMBER = re.compile(r"([+-]?[0-9]{1,100})(?:\.[0-9]{0,100})?")
 MAX_PARAMETERS = 100
 
 
@@ -83,7 +83,7 @@ def _parameter(name: str | None, rest: Iterator[Any], parameters: list[Any] | di
 
 def _whole_number(text: str) -> str:
     """Return a number as ``%d`` shows it: without its fraction."""
-    number = NUMBER.fullmatch(text)
+    number = NUMBER.fullmatch(text.strip())
     if number is None:
         raise _Unfit
     return number[1]

@@ -31,8 +31,13 @@ CHECKOUTS = (
     (re.compile(r"[A-Za-z]:/a/([^/]+)/\1/"), False),
     (re.compile(r"/builds/[^/]+/[^/]+/"), True),
     (re.compile(r"/github/workspace/"), False),
-    (re.compile(r"(?:/[^/]+)*?/[^/]*jenkins[^/]*/(?:[^/]+/)*?workspace/[^/]+/", re.IGNORECASE), True),
-    (re.compile(r"/azp/(?:[^/]+/)*?s/"), False),
+    (
+        re.compile(
+            r"(?:/[^/]{1,100}){0,4}?/[^/]{0,50}jenkins[^/]{0,50}/(?:[^/]{1,100}/){0,4}?workspace/[^/]+/", re.IGNORECASE
+        ),
+        True,
+    ),
+    (re.compile(r"/azp/(?:[^/]{1,100}/){0,4}?s/"), False),
     (re.compile(r"/codebuild/output/src[^/]*/src/"), True),
 )
 MAX_MORE_FOLDERS = 8

@@ -15,7 +15,7 @@ from werkzeug.test import TestResponse
 from project_service.kit.db.session import db
 
 DEBUG_ID = "5f2f7a1c-6c52-4d4a-8d2c-0a2b3c4d5e6f"
-# the example of the source map reference, section 24
+# a small program and its map
 SCRIPT = (
     '(()=>{function r(o){let n=o*2;throw new Error("boom "+n)}function t(o){return console.log("hello",o),r(21)}'
     't("x");})();\n'

@@ -156,7 +156,7 @@ def parse_event(raw: dict[str, Any], arrival: Arrival, cleaner: Cleaner) -> Pars
 
 
 def _with_current_names(raw: dict[str, Any]) -> dict[str, Any]:
-    """Return an event with the names that old clients give to its parts replaced (section 22)."""
+    """Return an event without the names of old clients for its parts (error collection reference, section 22)."""
     if not any(name.startswith(OLD_PREFIX) for name in raw):
         return raw
     renamed = {new: raw[old] for old, new in OLD_NAMES.items() if old in raw and raw.get(new) is None}

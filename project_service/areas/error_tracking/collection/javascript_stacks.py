@@ -1,4 +1,4 @@
-"""Stacks of minified JavaScript: which frames a source map may resolve (source map reference, sections 10, 14, 16)."""
+"""Stacks of minified JavaScript: which frames a source map may resolve (source maps reference, sections 10, 14, 16)."""
 
 from __future__ import annotations
 

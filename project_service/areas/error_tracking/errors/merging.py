@@ -1,4 +1,4 @@
-"""Merge two errors that are one: counts, events and digests move (source map reference, section 17)."""
+"""Merge two errors that are one: counts, events and digests move (source maps reference, section 17)."""
 
 from __future__ import annotations
 

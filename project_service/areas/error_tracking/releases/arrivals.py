@@ -1,4 +1,4 @@
-"""The stack of an arriving event gets resolved frames, or is queued (source map reference, section 16)."""
+"""The stack of an arriving event gets resolved frames, or is queued (source maps reference, section 16)."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ def with_known_frames(project_id: int, event: ParsedEvent) -> tuple[ParsedEvent,
     if event.stack is None:
         return event, False
     row = db.session.execute(
-        select(ResolvedStack.frames, ResolvedStack.problems).where(
-            ResolvedStack.project_id == project_id, ResolvedStack.digest == event.stack.digest
-        )
+        select(ResolvedStack.frames, ResolvedStack.problems).filter_by(project_id=project_id, digest=event.stack.digest)
     ).first()
     if row is None or not row.frames:
         missing = missing_sources(event.stack) if row is None else row.problems

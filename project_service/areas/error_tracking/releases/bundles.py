@@ -1,4 +1,4 @@
-"""Reading of artifact bundles: ZIP archives of minified files and source maps (source map reference, 9 and 13)."""
+"""Artifact bundles: ZIP archives of minified files and source maps (source maps reference, sections 9 and 13)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DEBUG_ID_KEY = re.compile(rb'"debug(?:_id|Id)"\s{0,9}:\s{0,9}"([0-9a-fA-F-]{32,4
 SOURCE_MAP_COMMENT = re.compile(rb"//[#@] sourceMappingURL=(\S{1,2000})")
 
 
-class BadBundle(Exception):
+class BadArtifactBundle(Exception):
     """A bundle cannot be used; the text is shown to the uploader."""
 
 
@@ -76,7 +76,7 @@ class Bundle:
         """Read a file in pieces; how much is counted, whatever the directory of the archive says.
 
         Raises:
-            BadBundle: the file or the archive is too large, or damaged.
+            BadArtifactBundle: the file or the archive is too large, or damaged.
 
         """
         size = 0
@@ -86,23 +86,23 @@ class Bundle:
                     size += len(piece)
                     self._left -= len(piece)
                     if size > MAX_FILE_BYTES:
-                        raise BadBundle(f"{name[:200]} is larger than {MAX_FILE_BYTES} bytes")
+                        raise BadArtifactBundle(f"{name[:200]} is larger than {MAX_FILE_BYTES} bytes")
                     if self._left < 0:
-                        raise BadBundle(f"the archive expands to more than {MAX_UNPACKED_BYTES} bytes")
+                        raise BadArtifactBundle(f"the archive expands to more than {MAX_UNPACKED_BYTES} bytes")
                     yield piece
         except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-            raise BadBundle(f"{name[:200]} cannot be unpacked") from error
+            raise BadArtifactBundle(f"{name[:200]} cannot be unpacked") from error
 
     def _manifest(self) -> dict[str, Any]:
         try:
             info = self._archive.getinfo("manifest.json")
             if info.file_size > MAX_MANIFEST_BYTES:
-                raise BadBundle("failed to open release manifest")
+                raise BadArtifactBundle("failed to open release manifest")
             manifest = exact_json.loads(b"".join(self.chunks("manifest.json")))
         except (KeyError, ValueError) as error:
-            raise BadBundle("failed to open release manifest") from error
+            raise BadArtifactBundle("failed to open release manifest") from error
         if not isinstance(manifest, dict):
-            raise BadBundle("failed to open release manifest")
+            raise BadArtifactBundle("failed to open release manifest")
         return manifest
 
 
@@ -129,21 +129,21 @@ def source_map_url_in(edges: FileEdges) -> str | None:
 def _open(file: IO[bytes]) -> zipfile.ZipFile:
     head = file.read(8)
     if head[:4] == MAGIC and struct.unpack("<I", head[4:8].ljust(4, b"\0"))[0] not in VERSIONS:
-        raise BadBundle("failed to open release manifest")
+        raise BadArtifactBundle("failed to open release manifest")
     file.seek(0)
     try:
         archive = zipfile.ZipFile(file)
     except (zipfile.BadZipFile, ValueError, struct.error, NotImplementedError) as error:
-        raise BadBundle("failed to open release manifest") from error
+        raise BadArtifactBundle("failed to open release manifest") from error
     entries = archive.infolist()
     if len(entries) > MAX_FILES + 1:
-        raise BadBundle(f"too many files (limit {MAX_FILES})")
+        raise BadArtifactBundle(f"too many files (limit {MAX_FILES})")
     if len({entry.filename for entry in entries}) < len(entries):
-        raise BadBundle("the archive has several files of one name")
+        raise BadArtifactBundle("the archive has several files of one name")
     if any(entry.compress_type not in METHODS or entry.flag_bits & ENCRYPTED for entry in entries):
-        raise BadBundle("the archive uses an unsupported compression or encryption")
+        raise BadArtifactBundle("the archive uses an unsupported compression or encryption")
     if sum(entry.file_size for entry in entries) > MAX_UNPACKED_BYTES:
-        raise BadBundle(f"the archive expands to more than {MAX_UNPACKED_BYTES} bytes")
+        raise BadArtifactBundle(f"the archive expands to more than {MAX_UNPACKED_BYTES} bytes")
     return archive
 
 

@@ -1,4 +1,4 @@
-"""Jobs of source maps: resolution after an event or an upload, and retention (source map reference, 12 and 16)."""
+"""Jobs of source maps: resolution and retention (source maps reference, sections 12 and 16)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find the script and the source map of a frame (source map reference, section 14)."""
+"""Find the script and the source map of a frame (source maps reference, section 14)."""
 
 from __future__ import annotations
 

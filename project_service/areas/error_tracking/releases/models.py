@@ -1,4 +1,4 @@
-"""Tables of releases, uploaded source maps, and resolved stacks (source map reference, sections 12, 16 and 19)."""
+"""Tables of releases, uploaded source maps, and resolved stacks (source maps reference, sections 12, 16 and 19)."""
 
 from __future__ import annotations
 

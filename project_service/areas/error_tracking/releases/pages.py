@@ -1,4 +1,4 @@
-"""Pages of releases and uploaded source maps (source map reference, section 22)."""
+"""Pages of releases and uploaded source maps (source maps reference, section 22)."""
 
 from __future__ import annotations
 

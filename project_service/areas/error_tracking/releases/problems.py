@@ -1,4 +1,4 @@
-"""Why frames are not resolved, with what to do about it (source map reference, section 18)."""
+"""Why frames are not resolved, with what to do about it (source maps reference, section 18)."""
 
 from __future__ import annotations
 

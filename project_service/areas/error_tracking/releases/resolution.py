@@ -1,4 +1,4 @@
-"""Resolve the frames of a stack and of its stored events, and group them anew (source map reference, 15 to 18)."""
+"""Resolve the frames of a stack and its events, and group them anew (source maps reference, sections 15 to 18)."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def resolve(project_id: int, digest: str) -> None:
     state = (PARTIAL if stack.problems else RESOLVED) if is_resolved else BROKEN if broken else MISSING
     with jobs.step():
         values = {"state": state, "frames": frames if is_resolved else [], "problems": stack.problems}
-        mine = (ResolvedStack.project_id == project_id, ResolvedStack.digest == digest)
-        db.session.execute(update(ResolvedStack).where(*mine).values(**values))
+        mine = update(ResolvedStack).filter_by(project_id=project_id, digest=digest)
+        db.session.execute(mine.values(**values))
         _note_use(stack)
     last_id: int | None = 0
     while last_id is not None:
@@ -147,7 +147,7 @@ def _note_use(stack: Stack) -> None:
 
 def _newest_event(project_id: int, digest: str) -> TrackedErrorEvent | None:
     event = TrackedErrorEvent
-    mine = select(event).where(event.project_id == project_id, event.stack == digest)
+    mine = select(event).filter_by(project_id=project_id, stack=digest)
     return db.session.scalar(mine.order_by(event.id.desc()).options(undefer(event.details)).limit(1))
 
 
@@ -156,8 +156,8 @@ def _apply(
 ) -> int | None:
     """Write the frames to a batch of stored events; return the id of the last, ``None`` if there are no more."""
     event = TrackedErrorEvent
-    mine = (event.project_id == project_id, event.stack == digest, event.id > after_id)
-    batch = select(event).where(*mine).order_by(event.id).options(undefer(event.details)).limit(EVENT_BATCH)
+    mine = select(event).filter_by(project_id=project_id, stack=digest).where(event.id > after_id)
+    batch = mine.order_by(event.id).options(undefer(event.details)).limit(EVENT_BATCH)
     with jobs.step():
         events = db.session.scalars(batch).all()
         for one in events:
@@ -175,9 +175,7 @@ def _regroup(project_id: int, digest: str) -> None:
     if new:
         row = insert(TrackedErrorDigest).values(project_id=project_id, digest=new, error_id=event.error_id)
         db.session.execute(row.on_conflict_do_nothing())
-        owner = select(TrackedErrorDigest.error_id).where(
-            TrackedErrorDigest.project_id == project_id, TrackedErrorDigest.digest == new
-        )
+        owner = select(TrackedErrorDigest.error_id).filter_by(project_id=project_id, digest=new)
         owner_id = db.session.scalar(owner)
         if owner_id is not None and owner_id != event.error_id:
             merging.merge(project_id, event.error_id, owner_id)

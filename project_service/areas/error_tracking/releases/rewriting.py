@@ -1,4 +1,4 @@
-"""Rewriting of minified frames by what their source maps say (source map reference, section 15)."""
+"""Rewriting of minified frames by what their source maps say (source maps reference, section 15)."""
 
 from __future__ import annotations
 

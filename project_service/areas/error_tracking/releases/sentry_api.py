@@ -1,4 +1,4 @@
-"""The API that sentry-cli and the plug-ins of bundlers call, unmodified (source map reference, sections 6 to 8, 19)."""
+"""The API that sentry-cli and the plug-ins of bundlers call, unmodified (source maps reference, section 6)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from flask import Response, request
 
-from project_service.access.abilities import Ability, judge
+from project_service.access.abilities import Ability, allowed, judge
 from project_service.access.api import json_response
 from project_service.access.identity import caller, current_user
 from project_service.areas.error_tracking.collection.event_parsing import read_time
@@ -216,22 +216,16 @@ def show_previous_release(organization: str, version: str) -> dict[str, Any]:
 @sentry_api.at("POST", "/<path:unknown>", anonymous=True)
 @sentry_api.at("PUT", "/<path:unknown>", anonymous=True)
 @sentry_api.at("DELETE", "/<path:unknown>", anonymous=True)
-def refuse_unknown(unknown: str) -> None:  # the address
+def refuse_unknown(**_url: str) -> None:
     """Answer other addresses in the form that clients print."""
     raise ClientRefused(404, UNKNOWN)
 
 
 def _require_uploader(namespace: Namespace) -> None:
     """Require that the caller may upload for some project below a namespace."""
-    first_refusal: Exception | None = None
-    for project in readable_projects(namespace):
-        try:
-            judge(caller(), Ability.UPDATE_ERRORS, project)
-        except Exception as error:  # noqa: BLE001  # it is raised below
-            first_refusal = first_refusal or error
-        else:
-            return
-    raise first_refusal or ClientRefused(404, UNKNOWN)
+    projects = readable_projects(namespace)
+    if not any(allowed(caller(), Ability.UPDATE_ERRORS, project) for project in projects):
+        judge(caller(), Ability.UPDATE_ERRORS, projects[0])
 
 
 def _content(stream: Any, *, is_compressed: bool) -> bytes:

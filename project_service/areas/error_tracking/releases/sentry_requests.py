@@ -1,4 +1,4 @@
-"""The steps of a request of a client of Sentry, below ``/api/0`` (source map reference, sections 3 to 5)."""
+"""The steps of a request of a client of Sentry, below ``/api/0`` (source maps reference, sections 3 to 5)."""
 
 from __future__ import annotations
 

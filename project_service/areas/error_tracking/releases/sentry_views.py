@@ -1,4 +1,4 @@
-"""What clients of Sentry get for organisations, projects and releases (source map reference, sections 6 and 19)."""
+"""What clients of Sentry get for organisations, projects and releases (source maps reference, sections 6 and 19)."""
 
 from __future__ import annotations
 

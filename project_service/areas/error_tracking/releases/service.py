@@ -1,4 +1,4 @@
-"""Writes of releases (source map reference, section 19)."""
+"""Writes of releases (source maps reference, section 19)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Uploads: chunks that belong to a user, and their assembly into stored files (source map reference, sections 7, 8)."""
+"""Uploads: chunks of a user, and their assembly into files (source maps reference, sections 7 and 8)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from typing import IO
 from sqlalchemy import func, select
 
 from project_service.areas.error_tracking.releases import bundles, jobs, lookup, service
-from project_service.areas.error_tracking.releases.bundles import EDGE_BYTES, BadBundle, Bundle, BundledFile, FileEdges
+from project_service.areas.error_tracking.releases.bundles import (
+    EDGE_BYTES,
+    BadArtifactBundle,
+    Bundle,
+    BundledFile,
+    FileEdges,
+)
 from project_service.areas.error_tracking.releases.models import (
     FAILED,
     MINIFIED,
@@ -115,7 +121,7 @@ def assemble(namespace: Namespace, user_id: int, project_ids: Sequence[int], ass
     contents = None
     try:
         contents = _store_contents(folder, project_ids, assembly)
-    except (BadBundle, UploadRefused) as error:
+    except (BadArtifactBundle, UploadRefused) as error:
         reason = str(error)
     with writing():
         try:

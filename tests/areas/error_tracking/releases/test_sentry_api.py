@@ -191,7 +191,8 @@ def test_releases_are_created_changed_and_removed(as_uploader):
 
 
 def test_wrong_releases_are_refused(uploader, project):
-    post = lambda **body: uploader.open("POST", "releases/", json=body)  # noqa: E731
+    def post(**body):
+        return uploader.open("POST", "releases/", json=body)
 
     assert post(version="a/b", projects=["shop"]).json == {"detail": "Invalid release version"}
     assert post(version="1", projects=["nothing"]).json == {"projects": "Invalid project slugs"}

@@ -17,8 +17,14 @@ from project_service.areas.vulnerabilities.findings.schemas import (
 )
 from project_service.areas.vulnerabilities.formats.documents.unpacking import MAX_REPORT_BYTES
 from project_service.areas.vulnerabilities.ingestion import ingestion
+from project_service.areas.vulnerabilities.tracking import gate
 from project_service.areas.vulnerabilities.tracking import queries as tracking_queries
-from project_service.areas.vulnerabilities.tracking.schemas import TrackedFindingFilterSchema, TrackedFindingSchema
+from project_service.areas.vulnerabilities.tracking.schemas import (
+    GateFilterSchema,
+    GateSchema,
+    TrackedFindingFilterSchema,
+    TrackedFindingSchema,
+)
 from project_service.domain.projects import Project
 from project_service.kit.http.errors import Invalid, NotFound
 
@@ -55,6 +61,16 @@ def list_tracked_findings(project: Project, fields: dict[str, Any]) -> WithSchem
     """List the findings of a branch across its reports, with their state, by default those of the default branch."""
     found = tracking_queries.tracked_findings_of(project, fields.pop("branch", None), **fields)
     return WithSchema(TrackedFindingSchema, found, tracking_queries.prepare)
+
+
+@api.get("/projects/<project>/security_gate")
+@api.signed_in
+@api.arguments(GateFilterSchema)
+@api.allow(Ability.READ_VULNERABILITIES)
+@api.response(200, GateSchema)
+def show_security_gate(project: Project, fields: dict[str, Any]) -> dict[str, Any]:
+    """Judge what a pipeline has that the default branch did not have before it."""
+    return gate.judge(project, **fields)
 
 
 @api.get("/projects/<project>/dependencies")

@@ -6,6 +6,7 @@ from project_service.areas.vulnerabilities.findings.schemas import OptionalStrin
 from project_service.areas.vulnerabilities.levels import SEVERITIES
 from project_service.areas.vulnerabilities.models import DISMISSAL, ISSUE, TrackedFindingState
 from project_service.areas.vulnerabilities.report_types import REPORT_TYPES
+from project_service.areas.vulnerabilities.tracking.gate import THRESHOLDS
 from project_service.areas.vulnerabilities.tracking.queries import STATES, shown_state
 from project_service.kit.http import fields, urls
 from project_service.kit.http.schemas import Schema
@@ -66,3 +67,28 @@ class TrackedFindingFilterSchema(Schema):
     report_type = fields.Array(fields.String(choices=tuple(REPORT_TYPES)))
     scanner = OptionalString(metadata={"description": "The id of the scanner."})
     category = OptionalString()
+
+
+class GateFilterSchema(Schema):
+    """What a quality gate judges."""
+
+    fail_on = fields.String(choices=THRESHOLDS, default="high", metadata={"description": "This severity and worse."})
+    fail_on_unknown = fields.Boolean(default=False, metadata={"description": "Whether unknown severities count."})
+    pipeline_id = fields.Integer(metadata={"description": "The newest of the branch by default."})
+    branch = OptionalString(metadata={"description": "The default branch by default."})
+    report_type = OptionalString(choices=tuple(REPORT_TYPES))
+
+
+class GateSchema(Schema):
+    """The result of a quality gate."""
+
+    status = fields.String(metadata={"description": "`passed` or `failed`."})
+    fail_on = fields.String()
+    fail_on_unknown = fields.Boolean()
+    branch = fields.String()
+    compared_with = fields.Computed(lambda gate: gate["compared_with"], type="object")
+    new = fields.Computed(lambda gate: gate["new"], type="object")
+    known = fields.Integer()
+    failing = fields.Integer()
+    findings = fields.Computed(lambda gate: gate["findings"], type="array")
+    message = fields.String()

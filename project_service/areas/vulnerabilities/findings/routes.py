@@ -20,8 +20,8 @@ from project_service.areas.vulnerabilities.ingestion import ingestion
 from project_service.areas.vulnerabilities.tracking import gate
 from project_service.areas.vulnerabilities.tracking import queries as tracking_queries
 from project_service.areas.vulnerabilities.tracking.schemas import (
-    GateFilterSchema,
-    GateSchema,
+    SecurityGateFilterSchema,
+    SecurityGateSchema,
     TrackedFindingFilterSchema,
     TrackedFindingSchema,
 )
@@ -65,9 +65,9 @@ def list_tracked_findings(project: Project, fields: dict[str, Any]) -> WithSchem
 
 @api.get("/projects/<project>/security_gate")
 @api.signed_in
-@api.arguments(GateFilterSchema)
+@api.arguments(SecurityGateFilterSchema)
 @api.allow(Ability.READ_VULNERABILITIES)
-@api.response(200, GateSchema)
+@api.response(200, SecurityGateSchema)
 def show_security_gate(project: Project, fields: dict[str, Any]) -> dict[str, Any]:
     """Judge what a pipeline has that the default branch did not have before it."""
     return gate.judge(project, **fields)

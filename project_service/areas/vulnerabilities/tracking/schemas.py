@@ -69,7 +69,7 @@ class TrackedFindingFilterSchema(Schema):
     category = OptionalString()
 
 
-class GateFilterSchema(Schema):
+class SecurityGateFilterSchema(Schema):
     """What a quality gate judges."""
 
     fail_on = fields.String(choices=THRESHOLDS, default="high", metadata={"description": "This severity and worse."})
@@ -79,7 +79,7 @@ class GateFilterSchema(Schema):
     report_type = OptionalString(choices=tuple(REPORT_TYPES))
 
 
-class GateSchema(Schema):
+class SecurityGateSchema(Schema):
     """The result of a quality gate."""
 
     status = fields.String(metadata={"description": "`passed` or `failed`."})

@@ -10,6 +10,7 @@ from sqlalchemy import select
 from project_service.access import audit
 from project_service.access.abilities import forget_roles, role_of
 from project_service.access.identity import Caller
+from project_service.domain import member_payloads
 from project_service.domain.access_levels import MEMBER_ROLES, Role
 from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.events.models import Action
@@ -51,6 +52,7 @@ def add_member(
     add_unique(membership, Conflict(MEMBER_EXISTS))
     if isinstance(subject, Project):
         record(user, Action.JOINED, subject)
+    member_payloads.announce_member(subject, membership, member_payloads.ADDED)
     details: dict[str, Any] = {"add": "user_access", "as": Role(access_level).title, "expiry_to": _day(expires_at)}
     audit.record("member_created", subject, "Membership created", target=_target(user), **details)
     forget_roles()
@@ -77,6 +79,9 @@ def update_member(
     membership.access_level = access_level
     if not keeps_expiry:
         membership.expires_at = expires_at
+    if (former_role, former_expiry) != (Role(access_level).title, membership.expires_at):
+        db.session.flush()
+        member_payloads.announce_member(subject, membership, member_payloads.UPDATED)
     details: dict[str, Any] = {
         "change": "access_level",
         "from": former_role,
@@ -95,6 +100,7 @@ def remove_member(requester: Caller, subject: ProjectOrGroup, membership: Member
     if membership.user_id != requester.user_id:
         _refuse_above(requester, subject, membership.access_level)
     _refuse_last_owner(subject, membership)
+    member_payloads.announce_member(subject, membership, member_payloads.REMOVED)
     delete_locked(membership)
     if isinstance(subject, Project):
         record(membership.user, Action.LEFT, subject)

@@ -19,6 +19,7 @@ from project_service.kit import clock, deliveries
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.deliveries import Delivery
 from tests.areas.webhooks.test_hook_routes import SIGNING_TOKEN, hooks
+from tests.support.sample_data import OLIVE, SAM
 
 SAMPLES = Path(os.environ.get("PROJECT_SERVICE_SHARED", "../shared")) / "data" / "webhooks"
 
@@ -255,3 +256,46 @@ def test_hooks_cost_a_change_at_most_three_statements(as_maintainer, count_queri
         as_maintainer.post(path, json={"title": "v2"})
 
     assert len(with_hooks) - len(without) <= 2  # the look-up of hooks is in both
+
+
+def test_members_of_projects_go_to_system_hooks_and_those_of_groups_to_both(
+    as_, as_admin, group, local_hooks, people, project, receiver
+):
+    as_admin.post("/hooks", json={"url": f"{receiver.url}/system"})
+    as_(OLIVE).post(f"/groups/{group.id}/hooks", json={"url": f"{receiver.url}/group", "member_events": True})
+    member = {"user_id": people[SAM].id, "access_level": 30}
+    as_(OLIVE).post(f"/projects/{project.id}/members", json=member)
+    as_(OLIVE).post(f"/groups/{group.id}/members", json=member)
+    as_(OLIVE).put(f"/groups/{group.id}/members/{member['user_id']}", json={"access_level": 40})
+
+    deliveries.send_all_due()
+
+    sent = [(path.rpartition("/")[2], json.loads(body)["event_name"]) for path, _, body in receiver.requests]
+    assert sorted(sent) == [
+        *(("group", "user_add_to_group"), ("group", "user_update_for_group"), ("system", "user_add_to_group")),
+        *(("system", "user_add_to_team"), ("system", "user_update_for_group")),
+    ]
+    by_name = {body["event_name"]: body for body in receiver.bodies}
+    check_sample("members", by_name)
+
+
+def test_pushes_have_the_keys_of_the_samples_and_pass_the_filter_of_branches(
+    as_maintainer, make_hook, project, receiver
+):
+    make_hook(tag_push_events=True, push_events_branch_filter="feature/*")
+    make_hook(push_events=True, branch_filter_strategy="regex", push_events_branch_filter="^ma.n$")
+    path = f"/projects/{project.id}/repository"
+    content = {"commit_message": "Add a file", "content": "x"}
+    created = as_maintainer.post(f"{path}/files/a.txt", json=content | {"branch": "main"})
+    assert created.status_code == 201, created.json
+    tagged = as_maintainer.post(f"{path}/tags", json={"tag_name": "v1", "ref": "main", "message": "First"})
+    assert tagged.status_code == 201, tagged.json
+
+    deliveries.send_all_due()
+
+    by_kind = {body["object_kind"]: body for body in receiver.bodies}
+    assert (len(receiver.requests), by_kind["tag_push"]["message"]) == (2, "First")
+    check_sample("push", by_kind["push"])
+    check_sample("tag_push", by_kind["tag_push"])
+    [commit] = by_kind["push"]["commits"]
+    assert (commit["title"], commit["added"], by_kind["push"]["total_commits_count"]) == ("Add a file", ["a.txt"], 1)

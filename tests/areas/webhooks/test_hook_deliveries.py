@@ -13,6 +13,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
+from project_service.areas.alerts.alerts.hooks import announce_ingested
+from project_service.areas.alerts.alerts.service import change_status
+from project_service.areas.alerts.models import Alert, Status
 from project_service.areas.webhooks.models import WebHook, WebHookLog
 from project_service.areas.webhooks.requests import signature
 from project_service.kit import clock, deliveries
@@ -299,3 +302,19 @@ def test_pushes_have_the_keys_of_the_samples_and_pass_the_filter_of_branches(
     check_sample("tag_push", by_kind["tag_push"])
     [commit] = by_kind["push"]["commits"]
     assert (commit["title"], commit["added"], by_kind["push"]["total_commits_count"]) == ("Add a file", ["a.txt"], 1)
+
+
+def test_an_alert_is_sent_when_it_is_opened_and_when_its_status_changes(make_hook, people, project, receiver):
+    make_hook(alert_events=True)
+    with unit_of_work():
+        now = clock.now()
+        alert = Alert(project_id=project.id, iid=1, title="Disk full", started_at=now)
+        db.session.add(alert)
+        db.session.flush()
+        announce_ingested(project.id, [alert.id], {})
+        change_status(people["max"], alert, Status.RESOLVED)
+
+    deliveries.send_all_due()
+
+    assert [body["object_attributes"]["action"] for body in receiver.bodies] == ["open", "resolve"]
+    check_sample("alert", receiver.bodies[0])

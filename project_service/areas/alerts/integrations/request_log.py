@@ -16,11 +16,11 @@ REFUSED_WITHIN = dt.timedelta(days=1)
 
 
 def requests_of(integration: AlertIntegration, outcome: str | None = None) -> Select[AlertRequest]:
-    """The logged requests of an integration, newest first."""
+    """The logged requests of an integration, newest first; several processes write them, each some time later."""
     found = select(AlertRequest).where(AlertRequest.integration_id == integration.id)
     if outcome is not None:
         found = found.where(AlertRequest.outcome == outcome)
-    return found.order_by(AlertRequest.id.desc()).options(NO_LAZY_LOADING)
+    return found.order_by(AlertRequest.received_at.desc(), AlertRequest.id.desc()).options(NO_LAZY_LOADING)
 
 
 def find_request(integration: AlertIntegration, request_id: int) -> AlertRequest:

@@ -2,7 +2,9 @@
 
 Requests add to a buffer of their process, which a thread writes at once and then at most once in ``SECONDS_BETWEEN``.
 At most as many requests of an integration are buffered as the log keeps, and repeated refusals are one row with a
-count, so that a flood costs next to nothing. Bodies are encrypted when they are stored; headers are not kept.
+count, so that a flood costs next to nothing. Refusals fill at most half of buffer and log: anyone can cause them, and
+they must not displace what the monitoring tool has sent. Bodies are encrypted when they are stored; headers are not
+kept.
 """
 
 from __future__ import annotations
@@ -12,12 +14,13 @@ import datetime as dt
 import threading
 import time
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
 from flask import Flask, current_app
-from sqlalchemy import bindparam, delete, func, select, update
+from sqlalchemy import ColumnElement, Delete, bindparam, delete, func, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from project_service.areas.alerts.models import AlertIntegration, AlertRequest, Outcome
@@ -30,12 +33,14 @@ EXTENSION = "alert_delivery_log"
 LOG_SIZE, LOG_DAYS = "alert_request_log_size", "alert_request_log_days"
 MAX_BODY_BYTES = 64 << 10
 MAX_BUFFERED_REQUESTS = 100  # of one integration
+MAX_BUFFERED_REFUSALS = MAX_BUFFERED_REQUESTS // 2 - 1  # of one integration; others are counted in one row
 MAX_BUFFERED_BYTES = 8 << 20  # of bodies, of all integrations
 MAX_REFUSED_ADDRESSES = 10  # of one integration and reason, between two writes
 MERGED_WITHIN = dt.timedelta(minutes=1)
 SECONDS_BETWEEN = 1.0
 REQUESTS = Base.metadata.tables[AlertRequest.__tablename__]
 SEVERAL = "several"
+SEVERAL_REASONS = "many requests were refused for several reasons"
 
 log = structlog.get_logger(__name__)
 
@@ -97,6 +102,8 @@ class DeliveryLog:
             buffer = self._buffers.setdefault(request.integration_id, deque(maxlen=MAX_BUFFERED_REQUESTS))
             if request.outcome == Outcome.REFUSED:
                 refusals = [one for one in buffer if one.outcome == Outcome.REFUSED]
+                if len(refusals) >= MAX_BUFFERED_REFUSALS and all(one.key != request.key for one in refusals):
+                    request.reason, request.address = SEVERAL_REASONS, SEVERAL
                 similar = [one for one in refusals if one.key[:3] == request.key[:3]]
                 if len(similar) >= MAX_REFUSED_ADDRESSES:
                     request.address = SEVERAL
@@ -174,8 +181,10 @@ def _write(requests: list[LoggedRequest]) -> None:
     new = _merged(requests)
     if new:
         db.session.execute(insert(REQUESTS), [request.as_row() for request in new])
-    limits = [{"integration": one, "newest": setting(LOG_SIZE)} for one in sorted(existing)]
-    db.session.execute(PRUNE, limits)
+    size = setting(LOG_SIZE)
+    if any(request.outcome == Outcome.REFUSED for request in new):
+        db.session.execute(PRUNE_REFUSED, [{"integration": one, "newest": (size + 1) // 2} for one in sorted(existing)])
+    db.session.execute(PRUNE, [{"integration": one, "newest": size} for one in sorted(existing)])
 
 
 def _merged(requests: list[LoggedRequest]) -> list[LoggedRequest]:
@@ -205,14 +214,24 @@ def prune_older_than(days: int) -> int:
 
 COUNT = update(REQUESTS).where(REQUESTS.c.id == bindparam("row")).values(count=REQUESTS.c.count + bindparam("more"))
 _OTHER = REQUESTS.alias()
-PRUNE = delete(REQUESTS).where(
-    REQUESTS.c.integration_id == bindparam("integration"),
-    REQUESTS.c.id
-    <= select(_OTHER.c.id)
-    .where(_OTHER.c.integration_id == bindparam("integration"))
-    .order_by(_OTHER.c.id.desc())
-    .limit(1)
-    .offset(bindparam("newest"))
-    .scalar_subquery(),
-)
+
+
+def _prune_beyond_newest(*conditions: ColumnElement[bool], others: Iterable[ColumnElement[bool]] = ()) -> Delete:
+    """Return the statement that deletes requests of an integration but the ``newest`` under the conditions."""
+    oldest = (
+        select(_OTHER.c.id)
+        .where(_OTHER.c.integration_id == bindparam("integration"), *others)
+        .order_by(_OTHER.c.id.desc())
+        .limit(1)
+        .offset(bindparam("newest"))
+        .scalar_subquery()
+    )
+    return delete(REQUESTS).where(
+        REQUESTS.c.integration_id == bindparam("integration"), *conditions, REQUESTS.c.id <= oldest
+    )
+
+
+REFUSED = str(Outcome.REFUSED)
+PRUNE = _prune_beyond_newest()
+PRUNE_REFUSED = _prune_beyond_newest(REQUESTS.c.outcome == REFUSED, others=[_OTHER.c.outcome == REFUSED])
 refused_count = func.coalesce(func.sum(AlertRequest.count), 0)

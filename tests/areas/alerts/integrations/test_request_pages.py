@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 
 import pytest
@@ -68,6 +69,25 @@ def test_a_cut_body_is_not_sent_again(maintainer, project):
     response = maintainer.send(f"{one}/{request}/send")
 
     assert (response.status_code, db.session.query(Alert).count()) == (422, 0)
+
+
+def test_requests_are_listed_by_their_time(maintainer, project):
+    one, first = log(project, BODY)
+    stored = db.session.query(AlertRequest).one()
+    earlier = AlertRequest(
+        integration_id=stored.integration_id,
+        received_at=stored.received_at - dt.timedelta(seconds=1),
+        outcome="accepted",
+        status=200,
+        reason="written late",
+        size=2,
+    )
+    db.session.add(earlier)
+    db.session.commit()
+
+    page = maintainer.get(f"{one}/requests").text
+
+    assert page.index(f"/requests/{stored.id}\"") < page.index("written late")
 
 
 def test_fields_are_mapped_from_a_request(maintainer, project):

@@ -78,6 +78,29 @@ def test_the_log_keeps_as_many_requests_as_the_setting_says(send):
     assert len(logged_requests()) == 3
 
 
+@pytest.mark.both_databases
+def test_refused_requests_displace_no_accepted_ones(send):
+    with unit_of_work():
+        instance_settings.change_settings({"alert_request_log_size": 6})
+    for _ in range(3):
+        send(BODY)
+    for size in range(5):
+        send(b" " * size + b"x", key="wrong")
+
+    outcomes = [one.outcome for one in logged_requests()]
+    assert outcomes == ["accepted"] * 3 + ["refused"] * 3
+
+
+def test_a_flood_of_different_refusals_displaces_no_buffered_request(send):
+    send(BODY)
+    for size in range(delivery_log.MAX_BUFFERED_REQUESTS):
+        send(b" " * size + b"x", key="wrong")
+
+    requests = logged_requests()
+    assert (requests[0].outcome, sum(one.count for one in requests)) == ("accepted", 101)
+    assert requests[-1].reason == delivery_log.SEVERAL_REASONS
+
+
 def test_old_requests_are_removed(send, run_jobs):
     send(BODY)
     logged_requests()

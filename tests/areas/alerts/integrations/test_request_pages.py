@@ -59,7 +59,7 @@ def test_a_request_is_sent_again_by_the_present_settings(maintainer, project):
     response = maintainer.send(f"{one}/{request}/send")
 
     assert response.status_code == 302
-    assert "received once more, with 1 alerts" in maintainer.get(response.location).text
+    assert "received once more, with 1 alert." in maintainer.get(response.location).text
     assert [alert.title for alert in db.session.query(Alert)] == ["Disk is full"]
 
 
@@ -87,7 +87,7 @@ def test_requests_are_listed_by_their_time(maintainer, project):
 
     page = maintainer.get(f"{one}/requests").text
 
-    assert page.index(f"/requests/{stored.id}\"") < page.index("written late")
+    assert page.index(f'/requests/{stored.id}"') < page.index("written late")
 
 
 def test_fields_are_mapped_from_a_request(maintainer, project):

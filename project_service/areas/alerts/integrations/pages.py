@@ -140,6 +140,7 @@ def preview_integration(project: Project) -> Any:
     form = IntegrationForm()
     return render_template(
         "alerts/_preview_parts.html",
+        default_resolved=default_resolved(form.preset_id),
         sample=samples.read_sample(project, form, None),
         stored=payload_mapping.values_of,
         targets=payload_mapping.TARGETS if "parsed_example" in request.form else (),

@@ -41,7 +41,7 @@ def severity_rows(
     integration: AlertIntegration | None, preset_id: str | None, alerts: Iterable[ParsedAlert]
 ) -> list[SeverityRow]:
     """Return the rows to show: those sent, stored or of the preset, and the words of the sample with suggestions."""
-    table = _posted() if "severity_word" in request.form else _stored(integration)
+    table = _posted(preset_id) if "severity_word" in request.form else _stored(integration)
     if table is None:
         table = _of_preset(preset_id)
     known = table.keys() | PLAIN_SEVERITIES.keys()
@@ -57,7 +57,7 @@ def severity_rows(
 
 def posted_severities(preset_id: str | None) -> dict[str, str] | None:
     """Return the table to store; ``None`` if it is empty, or that of the preset."""
-    table = _posted()
+    table = _posted(preset_id)
     return None if not table or table == _of_preset(preset_id) else table
 
 
@@ -74,10 +74,15 @@ def default_resolved(preset_id: str | None) -> str:
     return ", ".join(sorted(words))
 
 
-def _posted() -> dict[str, str]:
+def _posted(preset_id: str | None) -> dict[str, str]:
+    """Return the rows that were sent; where another tool was chosen, its table and the rows that users changed."""
     words, names = request.form.getlist("severity_word"), request.form.getlist("severity_value")
     pairs = zip((word_of(word)[:MAX_WORD_CHARACTERS] for word in words[:MAX_WORDS]), names, strict=False)
-    return {word: name for word, name in pairs if word and name in PLAIN_SEVERITIES}
+    table = {word: name for word, name in pairs if word and name in PLAIN_SEVERITIES}
+    shown = request.form.get("severities_of", preset_id or "")
+    if shown == (preset_id or ""):
+        return table
+    return _of_preset(preset_id) | dict(table.items() - _of_preset(shown).items())
 
 
 def _stored(integration: AlertIntegration | None) -> dict[str, str] | None:

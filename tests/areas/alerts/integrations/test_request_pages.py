@@ -72,7 +72,7 @@ def test_a_cut_body_is_not_sent_again(maintainer, project):
 
 
 def test_requests_are_listed_by_their_time(maintainer, project):
-    one, first = log(project, BODY)
+    one, _ = log(project, BODY)
     stored = db.session.query(AlertRequest).one()
     earlier = AlertRequest(
         integration_id=stored.integration_id,
@@ -120,3 +120,29 @@ def test_a_severity_table_is_stored_and_shown_in_the_preview(maintainer, project
 
     assert (saved.status_code, row.severity_mapping, row.resolved_values) == (302, {"p2": "high"}, ["gone", "1"])
     assert "P2 → High" in maintainer.get(f"{one}/edit").text
+
+
+def test_another_tool_brings_its_own_severity_table(maintainer, project):
+    one, _ = log(project, BODY)
+    zabbix = {"severity_word": ["3", "*"], "severity_value": ["medium", "critical"], "severities_of": "zabbix"}
+
+    maintainer.send(f"{one}/edit", type="datadog", name="Monitor", **zabbix)
+
+    assert db.session.query(AlertIntegration).one().severity_mapping is None
+
+
+def test_rows_of_a_severity_table_are_added_to_those_of_a_chosen_tool(maintainer, project):
+    one, _ = log(project, BODY)
+
+    maintainer.send(
+        f"{one}/edit", type="zabbix", name="Monitor", severity_word="P9", severity_value="low", severities_of=""
+    )
+
+    stored = db.session.query(AlertIntegration).one().severity_mapping
+    assert (stored["p9"], stored["3"]) == ("low", "medium")
+
+
+def test_the_preview_names_the_resolved_values_of_a_chosen_tool(maintainer, project):
+    response = maintainer.send("/acme/shop/-/settings/operations/integrations/preview", type="cloudwatch-sns")
+
+    assert '<p id="default-resolved">Without an entry: ok</p>' in response.text

@@ -51,7 +51,7 @@ MEMBERS = (
     " /<path:project>/-/project_members /groups/<path:group>/-/group_members"
 )
 CHOICES = (
-    "/<path:project>/-/issues/new /<path:project>/-/issues/<int:iid>/edit"
+    "/<path:project>/-/issues/new /<path:project>/-/issues/<int:iid>/edit /<path:project>/-/alert_management"
     " /<path:project>/-/alert_management/<int:iid>/details"
     " /<path:project>/-/alert_management/<int:iid>/details/<any(overview,metrics,activity):part>"
 )

@@ -95,6 +95,7 @@ ALLOWED = (
     Allowed(SORTED, "issues", "/projects/<project>/issues", WITHIN, "title due_date"),
     Allowed(SORTED, "notes", "/projects/<project>/issues/<iid>/notes", WITHIN, "updated_at"),
     Allowed(SORTED, "notes", "/projects/<project>/merge_requests/<iid>/notes", WITHIN, "updated_at"),
+    Allowed(SORTED, "notes", "/projects/<project>/alert_management_alerts/<iid>/notes", WITHIN, "updated_at"),
     Allowed(
         SORTED,
         "alerts",

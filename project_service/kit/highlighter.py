@@ -19,11 +19,10 @@ def main(language: str, seconds: float) -> None:
     """Highlight standard input."""
     signal.setitimer(signal.ITIMER_PROF, seconds)
     resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
-    from pygments.formatters import HtmlFormatter  # noqa: PLC0415  # imported under the limits
-    from pygments.lexers import get_lexer_by_name  # noqa: PLC0415  # likewise
+    from pygments import formatters, lexers  # noqa: PLC0415  # imported under the limits
 
-    lexer = get_lexer_by_name(language, stripnl=False)
-    formatter = HtmlFormatter(nowrap=True, classprefix=CLASS_PREFIX, encoding="utf-8")
+    lexer = lexers.get_lexer_by_name(language, stripnl=False)
+    formatter = formatters.HtmlFormatter(nowrap=True, classprefix=CLASS_PREFIX, encoding="utf-8")
     text = sys.stdin.buffer.read().decode()
     formatter.format(lexer.get_tokens(text), sys.stdout.buffer)
 

@@ -22,7 +22,7 @@ from werkzeug.exceptions import (
 )
 
 from project_service.kit.concurrency import Busy, ConcurrencyLimiter, ShareLimits, Shares
-from project_service.kit.http.admission import Admission, Sender, Work
+from project_service.kit.http.admission import Admission, RequestSender, Work
 
 GRACE_SECONDS = 10.0
 MIN_BYTES_PER_SECOND = 1000
@@ -123,7 +123,7 @@ class BodyReceiver:
 
     @asynccontextmanager
     async def received(
-        self, environ: WSGIEnvironment, body: IncomingBody, work: Work, sender: Sender
+        self, environ: WSGIEnvironment, body: IncomingBody, work: Work, sender: RequestSender
     ) -> AsyncIterator[IO[bytes]]:
         """Receive a body and provide it as a file, which is removed at the end of the block.
 
@@ -152,7 +152,7 @@ class BodyReceiver:
         environ: WSGIEnvironment,
         body: IncomingBody,
         work: Work,
-        sender: Sender,
+        sender: RequestSender,
         spool: IO[bytes],
         stack: AsyncExitStack,
     ) -> bool:
@@ -174,7 +174,7 @@ class BodyReceiver:
             self._bodies.give_back(sender)
 
     async def _receive_small(
-        self, body: IncomingBody, work: Work, sender: Sender, spool: IO[bytes], stack: AsyncExitStack
+        self, body: IncomingBody, work: Work, sender: RequestSender, spool: IO[bytes], stack: AsyncExitStack
     ) -> bool:
         while not body.complete:
             data = await body.take()

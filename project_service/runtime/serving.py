@@ -78,7 +78,7 @@ def _children(
     gc.disable()  # collections while the application is loaded find nothing and take a sixth of the time
     try:
         from project_service.factory import create_app  # noqa: PLC0415  # reads the environment, and takes a second
-        from project_service.runtime import worker_processes  # noqa: PLC0415
+        from project_service.runtime import worker_processes  # noqa: PLC0415  # likewise
 
         app = create_app(settings)
         worker_processes.share_memory()
@@ -112,10 +112,9 @@ def _children(
 
 
 def _serve_web(app: Application, listener: socket.socket, workers: int) -> None:
-    from project_service.runtime import web_server  # noqa: PLC0415  # has state of one running web server
-    from project_service.runtime.wsgi import start_web  # noqa: PLC0415
+    from project_service.runtime import web_server, wsgi  # noqa: PLC0415  # have state of one running web server
 
-    web_server.serve(lambda: start_web(app), f"fd://{listener.fileno()}", workers)
+    web_server.serve(lambda: wsgi.start_web(app), f"fd://{listener.fileno()}", workers)
 
 
 def url_of(host: str, port: int) -> str:

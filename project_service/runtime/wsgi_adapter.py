@@ -21,7 +21,7 @@ from werkzeug.exceptions import ClientDisconnected, HTTPException, ServiceUnavai
 from werkzeug.wsgi import FileWrapper
 
 from project_service.kit.concurrency import Busy, ConcurrencyLimiter, ShareLimits
-from project_service.kit.http.admission import CODE, GIT, READ, WRITE, Admission, PlainAdmission, Sender, Work
+from project_service.kit.http.admission import CODE, GIT, READ, WRITE, Admission, PlainAdmission, RequestSender, Work
 from project_service.runtime.request_bodies import BodyReceiver, IncomingBody
 
 FILE_CHUNK_BYTES = 256 << 10
@@ -144,7 +144,7 @@ class WsgiAdapter:
             await send_error(send, error)
         await body.drain()
 
-    async def _respond(self, environ: WSGIEnvironment, send: Send, work: Work, sender: Sender) -> None:
+    async def _respond(self, environ: WSGIEnvironment, send: Send, work: Work, sender: RequestSender) -> None:
         call, executor = Call(self._application), self._executors[work.kind]
         async with AsyncExitStack() as stack:
             if work.is_long:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import re
 import uuid
 from base64 import b64decode
@@ -162,7 +163,7 @@ def resend(hook: WebHook, attempt: WebHookLog) -> HookResponse:
         Unprocessable: the hook has another URL now, is disabled, or the body is not kept any more.
 
     """
-    if attempt.url_digest != url_digest(hook.filled_url):
+    if not hmac.compare_digest(attempt.url_digest, url_digest(hook.filled_url)):
         raise Unprocessable("The hook URL has changed. This log entry cannot be retried.")
     if hook.alert_status == DISABLED:
         raise Unprocessable("Hook disabled")

@@ -34,7 +34,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Sender:
+class RequestSender:
     """Who sent a request, as far as its headers tell.
 
     ``credential`` is a digest of the token, key or session, ``address`` an address or IPv6 network; each is ``None``
@@ -51,7 +51,7 @@ class Admission(Protocol):
     def work_of(self, environ: WSGIEnvironment) -> Work:
         """Return what a request asks for; called in the event loop."""
 
-    def sender_of(self, environ: WSGIEnvironment) -> Sender:
+    def sender_of(self, environ: WSGIEnvironment) -> RequestSender:
         """Return who sent a request; called in the event loop."""
 
     def max_body_bytes(self, environ: WSGIEnvironment) -> int:
@@ -65,9 +65,9 @@ class PlainAdmission:
         """Return reading or writing."""
         return Work(READ if environ["REQUEST_METHOD"] in READ_METHODS else WRITE)
 
-    def sender_of(self, environ: WSGIEnvironment) -> Sender:
+    def sender_of(self, environ: WSGIEnvironment) -> RequestSender:
         """Return the address, unless it is this machine's."""
-        return Sender(None, network_of(environ.get("REMOTE_ADDR", ""), counts_loopback=False))
+        return RequestSender(None, network_of(environ.get("REMOTE_ADDR", ""), counts_loopback=False))
 
     def max_body_bytes(self, _environ: WSGIEnvironment) -> int:
         """Return no limit."""

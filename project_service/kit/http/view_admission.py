@@ -15,7 +15,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.http import parse_cookie
 from werkzeug.routing import RequestRedirect
 
-from project_service.kit.http.admission import CODE, GIT, READ, READ_METHODS, WRITE, Sender, Work
+from project_service.kit.http.admission import CODE, GIT, READ, READ_METHODS, WRITE, RequestSender, Work
 from project_service.kit.http.errors import ServiceError
 from project_service.kit.http.proxies import TrustedProxies
 from project_service.kit.http.urls import RawPaths
@@ -62,9 +62,9 @@ class ViewAdmission:
                 pass
         return self._work_of_view(endpoint, method in READ_METHODS, self._credential_of(environ) is not None)
 
-    def sender_of(self, environ: WSGIEnvironment) -> Sender:
+    def sender_of(self, environ: WSGIEnvironment) -> RequestSender:
         """Return the presented credential and the address of the client."""
-        return Sender(self._credential_of(environ), self._proxies.share_of(environ))
+        return RequestSender(self._credential_of(environ), self._proxies.share_of(environ))
 
     def max_body_bytes(self, environ: WSGIEnvironment) -> int:
         """Authenticate the sender of a large body, and return the limit of the view for it."""

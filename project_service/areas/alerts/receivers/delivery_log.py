@@ -208,8 +208,8 @@ def _merged(requests: list[LoggedRequest]) -> list[LoggedRequest]:
 def prune_older_than(days: int) -> int:
     """Remove requests that are older; return their number."""
     old = delete(AlertRequest).where(AlertRequest.received_at < clock.now() - dt.timedelta(days=days))
-    removed: int = db.session.execute(old).rowcount  # type: ignore[attr-defined]
-    return removed
+    result: Any = db.session.execute(old)
+    return int(result.rowcount)
 
 
 COUNT = update(REQUESTS).where(REQUESTS.c.id == bindparam("row")).values(count=REQUESTS.c.count + bindparam("more"))

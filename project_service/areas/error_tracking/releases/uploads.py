@@ -56,7 +56,7 @@ class Assembly:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredFile:
+class StoredBundleFile:
     """A file of a bundle whose content is in the storage."""
 
     file: BundledFile
@@ -69,7 +69,7 @@ class StoredFile:
 class Contents:
     """The stored files of a bundle."""
 
-    files: Sequence[StoredFile]
+    files: Sequence[StoredBundleFile]
     release: str | None
     dist: str | None
 
@@ -162,7 +162,7 @@ def _join_chunks(file: IO[bytes], folder: str, assembly: Assembly) -> None:
     file.seek(0)
 
 
-def _store_file(project_ids: Sequence[int], bundle: Bundle, file: BundledFile) -> StoredFile:
+def _store_file(project_ids: Sequence[int], bundle: Bundle, file: BundledFile) -> StoredBundleFile:
     """Compress a file into the storage, under the digest of its content."""
     digest, compressor = hashlib.sha256(), zlib.compressobj(6)
     size, first, last = 0, b"", b""
@@ -179,7 +179,7 @@ def _store_file(project_ids: Sequence[int], bundle: Bundle, file: BundledFile) -
             if not storage().exists(name):
                 compressed.seek(0)
                 storage().store(compressed, name)
-    return StoredFile(file, FileEdges(first, last), digest.hexdigest(), size)
+    return StoredBundleFile(file, FileEdges(first, last), digest.hexdigest(), size)
 
 
 def _add_bundle(project_id: int, user_id: int, assembly: Assembly, contents: Contents) -> None:
@@ -211,7 +211,7 @@ def _add_bundle(project_id: int, user_id: int, assembly: Assembly, contents: Con
     jobs.resolve_missing.defer(project_id, bundle.id)
 
 
-def _artifact(project_id: int, stored: StoredFile) -> SourceMapArtifact:
+def _artifact(project_id: int, stored: StoredBundleFile) -> SourceMapArtifact:
     file, kind = stored.file, stored.file.type
     if kind == SOURCE and (bundles.debug_id_in(MINIFIED, stored.edges) or bundles.source_map_url_in(stored.edges)):
         kind = MINIFIED

@@ -28,7 +28,7 @@ PUSHES, TAG_PUSHES = "push_events", "tag_push_events"
 MAX_COMMITS = 20
 ADDED, MODIFIED, REMOVED = "added", "modified", "removed"
 KINDS = {"A": ADDED, "D": REMOVED}
-SAMPLE_SHA = "da1560886d4f094c3e6c9ef40349f7d38b5d27d7"
+SAMPLE_SHA = "1" * 40
 
 
 def announced(changes: Sequence[RefChange]) -> list[RefChange]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import select
 
@@ -84,8 +84,7 @@ def dismiss(author: User, project: Project, finding: Finding, **fields: Any) -> 
 def create_issue(author: User, project: Project, finding: Finding) -> Issue:
     """Create an issue for a finding, or return the existing one."""
     feedback, _ = write_feedback(author, project, feedback_type=ISSUE, **_about(finding))
-    assert feedback.issue is not None  # noqa: S101  # feedback of this type has one
-    return feedback.issue
+    return cast(Issue, feedback.issue)  # feedback of this type has one
 
 
 def undo_dismissal(project: Project, feedback: Feedback) -> None:

@@ -83,9 +83,9 @@ def weaknesses(values: Iterable[Any]) -> list[Data]:
         if type(value) is int and 0 < value < 10**6:
             numbers[str(value)] = None
         elif isinstance(value, str):
-            value = value[:MAX_ID_LENGTH]  # noqa: PLW2901  # every finding repeats this
-            whole = NUMBER.fullmatch(value.strip())
-            numbers.update(dict.fromkeys([whole[1]] if whole else WEAKNESS.findall(value)))
+            shortened = value[:MAX_ID_LENGTH]  # every finding repeats this
+            whole = NUMBER.fullmatch(shortened.strip())
+            numbers.update(dict.fromkeys([whole[1]] if whole else WEAKNESS.findall(shortened)))
     return [
         identifier("cwe", number, f"CWE-{number}", f"https://cwe.mitre.org/data/definitions/{number}.html")
         for number in numbers

@@ -41,7 +41,7 @@ class ListedFinding:
 
 
 @dataclass(slots=True)
-class Run:
+class PipelineRun:
     """A pipeline, the scanners of its reports and the number of findings that are listed."""
 
     pipeline: Pipeline
@@ -108,9 +108,9 @@ def runs_of(project: Project, branch: str | None = None) -> Select[Pipeline]:
     return statement.order_by(Pipeline.id.desc())
 
 
-def with_counts(pipelines: Sequence[Pipeline]) -> list[Run]:
+def with_counts(pipelines: Sequence[Pipeline]) -> list[PipelineRun]:
     """The runs of some pipelines."""
-    runs = {one.id: Run(one) for one in pipelines}
+    runs = {one.id: PipelineRun(one) for one in pipelines}
     names: Any = db.session.execute(
         select(SecurityReport.pipeline_id, SecurityReport.scanner, SecurityReport.category)
         .where(SecurityReport.pipeline_id.in_(runs))

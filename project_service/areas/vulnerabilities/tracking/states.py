@@ -25,7 +25,7 @@ class Observation(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Outcome(StrEnum):
+class TrackingOutcome(StrEnum):
     """What an upload counts."""
 
     NEW = "new"
@@ -38,18 +38,18 @@ class Transition(NamedTuple):
     """The next state, and what is counted."""
 
     state: TrackingState | None
-    outcome: Outcome | None
+    outcome: TrackingOutcome | None
 
 
 DETECTED, RESOLVED = TrackingState.DETECTED, TrackingState.RESOLVED
 TRANSITIONS: dict[tuple[TrackingState | None, Observation], Transition] = {
-    (None, Observation.SEEN): Transition(DETECTED, Outcome.NEW),
+    (None, Observation.SEEN): Transition(DETECTED, TrackingOutcome.NEW),
     (None, Observation.MISSING): Transition(None, None),
     (None, Observation.UNKNOWN): Transition(None, None),
-    (DETECTED, Observation.SEEN): Transition(DETECTED, Outcome.KNOWN),
-    (DETECTED, Observation.MISSING): Transition(RESOLVED, Outcome.RESOLVED),
+    (DETECTED, Observation.SEEN): Transition(DETECTED, TrackingOutcome.KNOWN),
+    (DETECTED, Observation.MISSING): Transition(RESOLVED, TrackingOutcome.RESOLVED),
     (DETECTED, Observation.UNKNOWN): Transition(DETECTED, None),
-    (RESOLVED, Observation.SEEN): Transition(DETECTED, Outcome.REAPPEARED),
+    (RESOLVED, Observation.SEEN): Transition(DETECTED, TrackingOutcome.REAPPEARED),
     (RESOLVED, Observation.MISSING): Transition(RESOLVED, None),
     (RESOLVED, Observation.UNKNOWN): Transition(RESOLVED, None),
 }

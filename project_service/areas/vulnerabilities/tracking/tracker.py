@@ -26,7 +26,7 @@ from project_service.areas.vulnerabilities.tracking.states import (
     DETECTED,
     TRANSITIONS,
     Observation,
-    Outcome,
+    TrackingOutcome,
     TrackingState,
     state_before,
 )
@@ -37,7 +37,7 @@ from project_service.kit.db.session import db
 BATCH_SIZE = 500
 FAILURE = "failure"
 NOT_SYNCHRONIZED = {"synchronize_session": False}
-COUNTED = (Outcome.NEW, Outcome.REAPPEARED, Outcome.KNOWN)
+COUNTED = (TrackingOutcome.NEW, TrackingOutcome.REAPPEARED, TrackingOutcome.KNOWN)
 MOVED = "moved"
 
 
@@ -53,8 +53,17 @@ def track(pipeline: Pipeline, series: TrackedSeries, sightings: list[Sighting]) 
     """Match the findings of a report, move the states of the branch and return what is counted."""
     tracker = _Tracker(pipeline, series)
     counts = tracker.match(sightings)
-    counts[Outcome.RESOLVED] = tracker.resolve() if tracker.is_newest else 0
-    return {name: counts[name] for name in (Outcome.NEW, Outcome.REAPPEARED, Outcome.KNOWN, MOVED, Outcome.RESOLVED)}
+    counts[TrackingOutcome.RESOLVED] = tracker.resolve() if tracker.is_newest else 0
+    return {
+        name: counts[name]
+        for name in (
+            TrackingOutcome.NEW,
+            TrackingOutcome.REAPPEARED,
+            TrackingOutcome.KNOWN,
+            MOVED,
+            TrackingOutcome.RESOLVED,
+        )
+    }
 
 
 class _Tracker:
@@ -81,10 +90,10 @@ class _Tracker:
             for sighting, candidate in batch:
                 outcome = TRANSITIONS[candidate.state, Observation.SEEN].outcome
                 counts[str(outcome)] += 1
-                counts[MOVED] += outcome is Outcome.KNOWN and _place(sighting) != _place(candidate)
+                counts[MOVED] += outcome is TrackingOutcome.KNOWN and _place(sighting) != _place(candidate)
             self._write(batch)
         for some in _batches(one for one in kept if id(one) not in matched):
-            counts[Outcome.NEW] += len(some)
+            counts[TrackingOutcome.NEW] += len(some)
             self._add(some)
         # a duplicate of another report's finding is seen, but neither counted nor tracked anew
         for dropped in _batches(one for one in sightings if not one.is_kept):
@@ -211,7 +220,7 @@ class _Tracker:
         """Return the values of the state of a finding that was on the branch before."""
         transition = TRANSITIONS[candidate.state, Observation.SEEN]
         values: dict[str, Any] = {"state": transition.state, "resolved_at": None, "resolved_pipeline_id": None}
-        if transition.outcome is Outcome.REAPPEARED:
+        if transition.outcome is TrackingOutcome.REAPPEARED:
             values |= {"reappeared_at": self._now, "reappeared_pipeline_id": self._pipeline.id}
             values["reappearances"] = candidate.reappearances + 1
         if sighting.is_kept:

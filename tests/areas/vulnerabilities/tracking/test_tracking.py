@@ -12,7 +12,7 @@ from project_service.areas.vulnerabilities.tracking.states import (
     RESOLVED,
     TRANSITIONS,
     Observation,
-    Outcome,
+    TrackingOutcome,
     state_before,
 )
 from project_service.kit.db.session import db
@@ -33,13 +33,13 @@ def dev(as_, project):
 @pytest.mark.parametrize(
     ("state", "observation", "after", "outcome"),
     [
-        (None, SEEN, DETECTED, Outcome.NEW),
+        (None, SEEN, DETECTED, TrackingOutcome.NEW),
         (None, MISSING, None, None),
         (None, UNKNOWN, None, None),
-        (DETECTED, SEEN, DETECTED, Outcome.KNOWN),
-        (DETECTED, MISSING, RESOLVED, Outcome.RESOLVED),
+        (DETECTED, SEEN, DETECTED, TrackingOutcome.KNOWN),
+        (DETECTED, MISSING, RESOLVED, TrackingOutcome.RESOLVED),
         (DETECTED, UNKNOWN, DETECTED, None),
-        (RESOLVED, SEEN, DETECTED, Outcome.REAPPEARED),
+        (RESOLVED, SEEN, DETECTED, TrackingOutcome.REAPPEARED),
         (RESOLVED, MISSING, RESOLVED, None),
         (RESOLVED, UNKNOWN, RESOLVED, None),
     ],

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import tempfile
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, closing, nullcontext
 from decimal import Decimal
@@ -157,10 +157,8 @@ class StreamedDocument:
     def value(self, name: str) -> Any:
         if self.types.get(name) not in (list, dict):
             return self.version if name == VERSION else None
-        found = None
-        for found in self._read(ijson.items, name):  # noqa: B007  # the last one counts
-            pass
-        return orjson.loads(serialized(found))
+        last = deque(self._read(ijson.items, name), maxlen=1)  # of several with this name the last one counts
+        return orjson.loads(serialized(last[0] if last else None))
 
     def items(self, name: str | None) -> Iterator[Any]:
         if name is not None and self.types.get(name) is not list:

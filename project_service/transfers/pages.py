@@ -157,7 +157,7 @@ def start_export(project: Project) -> Any:
     return sections.show(project, "general", status=422, export_form=form)
 
 
-@pages.get("/<project_path:project>/download_export")
+@pages.get("/<project_path:project>/download_export", is_long=True)
 @pages.signed_in
 @pages.allow(Ability.EXPORT_PROJECT)
 def download_export(project: Project) -> Any:

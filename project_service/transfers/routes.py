@@ -84,7 +84,7 @@ def show_export(project: Project) -> Project:
     return project
 
 
-@api.get("/projects/<project>/export/download")
+@api.get("/projects/<project>/export/download", is_long=True)
 @api.first(service.check_exports)
 @api.signed_in
 @api.allow(Ability.EXPORT_PROJECT)

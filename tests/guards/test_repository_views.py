@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -13,13 +13,17 @@ from typing import Any
 from flask import Flask
 
 from project_service.access import panels
+from project_service.areas.repositories import code_reading
 from project_service.domain.repositories import git, views
 from project_service.domain.repositories.reading import processes, repository
+from project_service.kit.http import csv_files
+from project_service.transfers.remote import sending
 
 PACKAGE = "project_service"
 TEMPLATES = Path(__file__).parents[2] / "templates"
 INCLUDED = re.compile(r'with page = "(\w+)"')
 READS = (repository.code_of, git.run, git.started, views.served_view, processes.output_of, processes.read)
+LARGE_FILES = (sending.send_export, csv_files.csv_response, code_reading.download_slots)
 
 
 def test_views_that_read_repositories_are_marked(app: Flask) -> None:
@@ -36,6 +40,14 @@ def test_no_other_views_are_marked(app: Flask) -> None:
     assert {name for name, view in views_of(app) if name in marked and not reads_repository(view)} == set()
 
 
+def test_views_that_send_large_files_are_marked(app: Flask) -> None:
+    found = {name for name, view in views_of(app) if calls(view, LARGE_FILES)}
+    marked = {name for name, view in views_of(app) if getattr(view, "is_long", False)}
+
+    assert len(found) > 10
+    assert found - marked == set()
+
+
 def views_of(app: Flask) -> Iterator[tuple[str, Callable[..., Any]]]:
     """Rules of the URL map with their methods, and their views."""
     for rule in app.url_map.iter_rules():
@@ -47,8 +59,12 @@ def is_marked(view: Callable[..., Any]) -> bool:
 
 
 def reads_repository(view: Callable[..., Any]) -> bool:
-    """Whether a function can call one that reads a repository, by the names in the code of both."""
-    wanted = {inspect.unwrap(function) for function in READS}
+    return calls(view, READS)
+
+
+def calls(view: Callable[..., Any], functions: Iterable[Callable[..., Any]]) -> bool:
+    """Whether a function can call one of others, by the names in the code of both."""
+    wanted = {inspect.unwrap(function) for function in functions}
     seen: set[FunctionType] = set()
     waiting = [*functions_of(view)]
     while waiting:

@@ -59,7 +59,7 @@ def list_events() -> Any:
     return _page("administration.html", _filters(with_type=True), entity_types=ENTITY_TYPES)
 
 
-@pages.get(f"{OF_INSTANCE}.csv")
+@pages.get(f"{OF_INSTANCE}.csv", is_long=True)
 @pages.signed_in
 @pages.allow(Ability.ADMINISTER)
 def download_events() -> Response:
@@ -75,7 +75,7 @@ def list_project_events(project: Project) -> Any:
     return _page("project.html", _filters() | queries.entity_of(project), project=project)
 
 
-@pages.get(f"{OF_PROJECT}.csv")
+@pages.get(f"{OF_PROJECT}.csv", is_long=True)
 @pages.signed_in
 @pages.allow(Ability.READ_PROJECT_AUDIT_EVENTS)
 def download_project_events(project: Project) -> Response:
@@ -91,7 +91,7 @@ def list_group_events(group: Group) -> Any:
     return _page("group.html", _filters() | queries.entity_of(group), group=group)
 
 
-@pages.get(f"{OF_GROUP}.csv")
+@pages.get(f"{OF_GROUP}.csv", is_long=True)
 @pages.signed_in
 @pages.allow(Ability.READ_GROUP_AUDIT_EVENTS)
 def download_group_events(group: Group) -> Response:

@@ -136,7 +136,7 @@ def _show_commits(project: Project, text: str | None) -> str:
     return render_template("repositories/commits.html", project=project, **values)
 
 
-@pages.get(f"{BASE_PATH}/commit/<sha>", reads_repository=True)
+@pages.get(f"{BASE_PATH}/commit/<sha>", reads_repository=True, is_long=True)
 @pages.allow(Ability.READ_CODE)
 def show_commit(project: Project, sha: str) -> Any:
     """Show a commit with its differences; below ``SHA.diff`` and ``SHA.patch`` they are text."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from flask import Response, request
+from flask import Response, current_app, request
 
 from project_service.access.identity import caller
 from project_service.domain.projects import Project
@@ -17,6 +17,7 @@ from project_service.domain.repositories.reading.budget import ReadingFailed, Re
 from project_service.domain.repositories.reading.objects import Commit
 from project_service.domain.repositories.reading.repository import HEAD, CodeRepository, code_of
 from project_service.kit.http.errors import NotFound, ServiceError
+from project_service.kit.http.proxies import network_of
 
 OK = 200
 ADVICE = (
@@ -65,9 +66,17 @@ def find_commit(code: CodeRepository, revision: str | None, missing: str = "Comm
     return found
 
 
-def download_slots() -> processes.Slots:
+def download_slots() -> processes.CallerSlots:
     """Return the slots for processes that write to the caller; anonymous ones have their own."""
-    return processes.anonymous_downloads if caller().user_id is None else processes.downloads
+    user_id = caller().user_id
+    if user_id is None:
+        return processes.CallerSlots(processes.anonymous_downloads, client_address())
+    return processes.CallerSlots(processes.downloads, user_id)
+
+
+def client_address() -> str | None:
+    """Return what the address of the client is counted under; ``None`` where a proxy may stand for all clients."""
+    return network_of(request.remote_addr or "", counts_loopback=bool(current_app.config["SETTINGS"].trusted_proxies))
 
 
 def streamed(project: Project, respond: Callable[[CodeRepository], tuple[Iterable[bytes], Response]]) -> Response:

@@ -18,6 +18,7 @@ from flask import Blueprint, Response, current_app, request
 from werkzeug.exceptions import HTTPException
 
 from project_service.access import guards
+from project_service.areas.repositories.code_reading import client_address
 from project_service.areas.repositories.transport import fetching, git_access, receiving
 from project_service.areas.repositories.transport.git_access import RECEIVE_PACK, UPLOAD_PACK, GitRefused, GitTarget
 from project_service.areas.repositories.transport.pkt_lines import FLUSH, BadLine, encode_line
@@ -31,7 +32,6 @@ from project_service.domain.repositories.views import machine_folder, served_vie
 from project_service.kit.db.session import db, reading
 from project_service.kit.gzip_reading import BadGzip
 from project_service.kit.http import responses, urls
-from project_service.kit.http.proxies import network_of
 from project_service.kit.http.view_admission import MAX_BODY_BYTES
 
 NO_CACHE = {
@@ -176,12 +176,7 @@ def refuse_lfs(path: str, rest: str) -> Response:  # parts of the URL
 
 
 def _slot(target: GitTarget) -> Any:
-    return git_slot(machine_folder() / "slots", target.caller.user_id, _client_address())
-
-
-def _client_address() -> str | None:
-    """Return what the address of the client is counted under; ``None`` where a proxy may stand for all clients."""
-    return network_of(request.remote_addr or "", counts_loopback=bool(current_app.config["SETTINGS"].trusted_proxies))
+    return git_slot(machine_folder() / "slots", target.caller.user_id, client_address())
 
 
 def _check_content_type(service: str) -> None:

@@ -71,7 +71,7 @@ class Plain:
 
 
 def archive(
-    repository: CodeRepository, commit: Commit, kind: str, folder: str, path: str = "", *, slots: processes.Slots
+    repository: CodeRepository, commit: Commit, kind: str, folder: str, path: str = "", *, slots: processes.CallerSlots
 ) -> Iterator[bytes]:
     """The pieces of an archive of one of ``FORMATS``, whose files are in a folder; ``path`` limits it to a part.
 

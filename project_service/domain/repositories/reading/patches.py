@@ -14,7 +14,9 @@ DIFF, PATCH = "diff", "patch"
 OPTIONS = ("--patch", "--find-renames", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv")
 
 
-def text_of_commit(repository: CodeRepository, commit: Commit, kind: str, *, slots: processes.Slots) -> Iterator[bytes]:
+def text_of_commit(
+    repository: CodeRepository, commit: Commit, kind: str, *, slots: processes.CallerSlots
+) -> Iterator[bytes]:
     """The pieces of the differences of a commit against its first parent; a ``PATCH`` is a mail for ``git am``.
 
     Raises ``ReadingFailed`` in the middle of it when git fails, so that the client sees that it is not complete.

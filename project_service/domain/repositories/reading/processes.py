@@ -12,8 +12,10 @@ import signal
 import subprocess
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 from typing import IO
@@ -30,8 +32,10 @@ MAX_MEMORY_BYTES = 256 << 20
 MAX_ERROR_BYTES = 64 << 10
 NICENESS = 5
 MAX_READERS = 8  # processes at once that answer a page or a call
-MAX_DOWNLOADS = 8  # processes at once that write to a client, who may be slow
-MAX_ANONYMOUS_DOWNLOADS = 4  # beside those
+MAX_DOWNLOADS = 16  # processes at once that write to a client, who may be slow
+MAX_ANONYMOUS_DOWNLOADS = 8  # beside those
+MAX_DOWNLOADS_PER_USER = 4  # with any number of tokens and sessions
+MAX_DOWNLOADS_PER_ADDRESS = 2  # of anonymous clients, whatever credentials they make up
 MAX_WAITING = 1  # threads that wait for a process to end: each of them could answer others
 WAIT_SECONDS = 5.0
 CHUNK_BYTES = 64 << 10
@@ -57,19 +61,46 @@ NO_MEMORY = re.compile(rb"out of memory|cannot allocate memory", re.IGNORECASE)
 
 
 class Slots:
-    """A number of processes at once. Few threads wait for one; further ones are refused immediately."""
+    """A number of processes at once, and for one caller. Few threads wait for one; others are refused immediately."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, per_caller: int | None = None) -> None:
         self._free = threading.BoundedSemaphore(count)
         self._waiting = threading.BoundedSemaphore(MAX_WAITING)
+        self._per_caller = count if per_caller is None else per_caller
+        self._used: Counter[int | str] = Counter()
+        self._lock = threading.Lock()
 
-    def acquire(self) -> None:
-        """Take a slot.
+    def acquire(self, caller: int | str | None = None) -> None:
+        """Take a slot; ``None`` is a caller that is not limited alone.
 
         Raises:
-            Unavailable: none became free in time.
+            Unavailable: the caller has as many as it may, or none became free in time.
 
         """
+        if caller is not None:
+            with self._lock:
+                if self._used[caller] >= self._per_caller:
+                    raise Unavailable
+                self._used[caller] += 1
+        try:
+            self._acquire_any()
+        except BaseException:
+            self._forget(caller)
+            raise
+
+    def release(self, caller: int | str | None = None) -> None:
+        """Give a slot back."""
+        self._free.release()
+        self._forget(caller)
+
+    def _forget(self, caller: int | str | None) -> None:
+        if caller is not None:
+            with self._lock:
+                self._used[caller] -= 1
+                if not self._used[caller]:
+                    del self._used[caller]
+
+    def _acquire_any(self) -> None:
         if self._free.acquire(blocking=False):
             return
         if not self._waiting.acquire(blocking=False):
@@ -80,12 +111,26 @@ class Slots:
         finally:
             self._waiting.release()
 
+
+@dataclass(frozen=True, slots=True)
+class CallerSlots:
+    """The slots that a caller may use: the id of a user, or an address."""
+
+    slots: Slots
+    caller: int | str | None
+
+    def acquire(self) -> None:
+        """Take one, see ``Slots.acquire``."""
+        self.slots.acquire(self.caller)
+
     def release(self) -> None:
-        """Give a slot back."""
-        self._free.release()
+        """Give one back."""
+        self.slots.release(self.caller)
 
 
-readers, downloads, anonymous_downloads = Slots(MAX_READERS), Slots(MAX_DOWNLOADS), Slots(MAX_ANONYMOUS_DOWNLOADS)
+readers = Slots(MAX_READERS)
+downloads = Slots(MAX_DOWNLOADS, MAX_DOWNLOADS_PER_USER)
+anonymous_downloads = Slots(MAX_ANONYMOUS_DOWNLOADS, MAX_DOWNLOADS_PER_ADDRESS)
 
 
 class GitProcess:
@@ -175,7 +220,7 @@ def read(
     return found
 
 
-def stream(folder: Path, *arguments: str | bytes, seconds: float, slots: Slots) -> Iterator[bytes]:
+def stream(folder: Path, *arguments: str | bytes, seconds: float, slots: CallerSlots) -> Iterator[bytes]:
     """Run git in a repository and generate its output, for a client who may be slow.
 
     The first piece must come before the deadline of a request, and the last one in ``seconds``. Errors are those of

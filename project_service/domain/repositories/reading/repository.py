@@ -138,7 +138,7 @@ class CodeRepository:
         budget.current().spend(len(start))
         return start
 
-    def chunks(self, blob_id: str, seconds: float, slots: processes.Slots) -> Iterator[bytes]:
+    def chunks(self, blob_id: str, seconds: float, slots: processes.CallerSlots) -> Iterator[bytes]:
         """The content of a blob of any size, piece by piece."""
         if self.size_of(blob_id) <= MAX_MEMORY_BYTES:
             return iter([self._objects.content(blob_id)])

@@ -9,7 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 
 import pytest
+from flask import g
 
+from project_service.access import identity
+from project_service.areas.repositories import code_reading
 from project_service.areas.repositories.transport import git_access
 from project_service.domain.access_levels import Visibility
 from project_service.domain.repositories import slots
@@ -200,6 +203,31 @@ def test_downloads_are_refused_at_once_while_one_waits(monkeypatch):
         one.join()
 
     assert [moment - start > 1.9 for moment in sorted(refused)] == [False] * 4 + [True]
+
+
+def test_one_caller_leaves_downloads_to_others():
+    slots = processes.Slots(8, per_caller=2)
+    for _ in range(2):
+        slots.acquire("192.0.2.1")
+
+    with pytest.raises(Unavailable):
+        slots.acquire("192.0.2.1")
+    slots.acquire("192.0.2.2")
+    slots.release("192.0.2.1")
+    slots.acquire("192.0.2.1")
+
+
+def test_tokens_and_addresses_of_one_user_share_its_downloads(app, people):
+    callers = [identity.Caller(user_id=people[MAX].id, token_id=number) for number in (1, 2)] + [identity.ANONYMOUS] * 2
+    found = []
+    for caller, address in zip(callers, ("192.0.2.1", "192.0.2.2", "192.0.2.3", "2001:db8::1:2"), strict=True):
+        with app.test_request_context(environ_base={"REMOTE_ADDR": address}):
+            g.caller = caller
+            found.append(code_reading.download_slots())
+
+    users = processes.CallerSlots(processes.downloads, people[MAX].id)
+    anonymous = [processes.CallerSlots(processes.anonymous_downloads, name) for name in ("192.0.2.3", "2001:db8::/64")]
+    assert found == [users, users, *anonymous]
 
 
 def test_concurrent_password_attempts_are_limited(request_refs, people, project):

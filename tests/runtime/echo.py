@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from project_service.kit.http.admission import PlainAdmission, Sender, Work
+from project_service.kit.http.admission import PlainAdmission, RequestSender, Work
 from project_service.kit.http.proxies import network_of
 
 BIG = 64 * 1024 * 1024
@@ -76,10 +76,10 @@ class Admission(PlainAdmission):
         is_long = environ["PATH_INFO"] == "/big"
         return replace(usual, kind=environ.get("HTTP_X_KIND", usual.kind), is_long=is_long)
 
-    def sender_of(self, environ: dict[str, Any]) -> Sender:
+    def sender_of(self, environ: dict[str, Any]) -> RequestSender:
         """Return the address and the credential that headers name."""
         address = network_of(environ.get("HTTP_X_CLIENT", "127.0.0.1"), counts_loopback=False)
-        return Sender(environ.get("HTTP_X_CREDENTIAL"), address)
+        return RequestSender(environ.get("HTTP_X_CREDENTIAL"), address)
 
 
 # what the web server looks up: where bodies may be stored, and how many a client may send at the same time

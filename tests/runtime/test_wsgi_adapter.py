@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from project_service.kit.concurrency import ShareLimits
-from project_service.kit.http.admission import CODE, PlainAdmission, Sender, Work
+from project_service.kit.http.admission import CODE, PlainAdmission, RequestSender, Work
 from project_service.runtime import request_bodies
 from project_service.runtime.wsgi_adapter import RUNNING, WAITING, WsgiAdapter
 
@@ -139,8 +139,8 @@ class ByPath(PlainAdmission):
     def work_of(self, environ: dict[str, Any]) -> Work:
         return Work(environ["PATH_INFO"].split("/")[1])
 
-    def sender_of(self, environ: dict[str, Any]) -> Sender:
-        return Sender(environ["PATH_INFO"].split("/")[2])
+    def sender_of(self, environ: dict[str, Any]) -> RequestSender:
+        return RequestSender(environ["PATH_INFO"].split("/")[2])
 
 
 @contextmanager

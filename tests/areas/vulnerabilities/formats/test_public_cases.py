@@ -198,6 +198,7 @@ def test_a_zip_archive_with_one_report_is_opened(dev, project):
         (archive(**{f"n{number}": b"" for number in range(1_100)}), "too many files"),
         (archive(a=b"{" * 9)[:-40], "not a valid ZIP archive"),
     ],
+    ids=["two files", "no file", "no archive", "many files", "a part of an archive"],
 )
 def test_another_zip_archive_is_refused(file, reason, dev, project):
     response = send(dev, project, file, "")

@@ -16,7 +16,9 @@ from project_service.areas.vulnerabilities.formats.gitlab.reports import open_re
 from project_service.areas.vulnerabilities.formats.identifying import MAX_IDENTIFIERS
 from project_service.areas.vulnerabilities.formats.shapes import MAX_AFFECTED, MAX_LINKS, Options, Reading
 from project_service.areas.vulnerabilities.ingestion.gathering import gathered
+from project_service.areas.vulnerabilities.ingestion.ingestion import ROW
 
+DATA = 1 + ROW.index("data")  # after the index of the part
 MANY = 4_000
 LONG = "A long text. " * 80_000  # 1 MB
 IDS = [f"CVE-2024-{number}" for number in range(MANY)]
@@ -176,7 +178,7 @@ def findings_of(document, tmp_path):
     top = Document(io.BytesIO(json.dumps(document).encode())).top
     reading = Reading(Options())
     with gathered(format_of(top, None).reader(top, reading), reading, tmp_path) as gathering:
-        return [row[-1] for row in gathering.rows(1)], reading
+        return [row[DATA] for row in gathering.rows(1)], reading
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

@@ -8,6 +8,7 @@ Besides, both match every other place of the same tracked finding (scanner forma
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
@@ -45,24 +46,29 @@ class Meanings:
         return feedback.meant == finding.project_fingerprint and feedback.meant in self.sole
 
 
-def meanings_in(pipeline_id: int, feedback: Collection[Feedback], *, with_places: bool = True) -> Meanings:
-    """Load what is needed to match feedback with the findings of a pipeline.
+def meanings_in(
+    pipeline_ids: Collection[int], feedback: Collection[Feedback], *, with_places: bool = True
+) -> dict[int, Meanings]:
+    """Load what is needed to match feedback with the findings of pipelines, in a constant number of statements.
 
     ``with_places`` is false if no feedback names another place of a tracked finding.
     """
     uuids = {one.finding_uuid for one in feedback if one.finding_uuid is not None}
     tracked: frozenset[tuple[str, int]] = _tracked_of(feedback, uuids) if with_places else frozenset()
-    if not uuids:
-        return Meanings(frozenset(), frozenset(), tracked)
-    of_project = Finding.project_id == next(iter(feedback)).project_id
-    carried = select(Finding.uuid).where(of_project, Finding.pipeline_id == pipeline_id, Finding.uuid.in_(uuids))
-    named = {one.meant for one in feedback}
-    sole = _sole(Finding.project_fingerprint).where(
-        of_project, Finding.pipeline_id == pipeline_id, Finding.project_fingerprint.in_(named)
-    )
-    return Meanings(
-        frozenset(uuid for uuid in db.session.scalars(carried) if uuid), frozenset(db.session.scalars(sole)), tracked
-    )
+    carried: defaultdict[int, set[str]] = defaultdict(set)
+    sole: defaultdict[int, set[str]] = defaultdict(set)
+    if uuids:
+        of_project = Finding.project_id == next(iter(feedback)).project_id
+        of_pipelines = (of_project, Finding.pipeline_id.in_(pipeline_ids))
+        with_uuid = select(Finding.pipeline_id, Finding.uuid).where(*of_pipelines, Finding.uuid.in_(uuids))
+        for number, uuid in db.session.execute(with_uuid):
+            if uuid is not None:
+                carried[number].add(uuid)
+        is_named = Finding.project_fingerprint.in_({one.meant for one in feedback})
+        by_fingerprint = _sole(Finding.pipeline_id, Finding.project_fingerprint).where(*of_pipelines, is_named)
+        for number, fingerprint in db.session.execute(by_fingerprint):
+            sole[number].add(fingerprint)
+    return {number: Meanings(frozenset(carried[number]), frozenset(sole[number]), tracked) for number in pipeline_ids}
 
 
 def _tracked_of(feedback: Collection[Feedback], uuids: set[str]) -> frozenset[tuple[str, int]]:
@@ -122,7 +128,7 @@ def reapply_dismissals(pipeline: Pipeline) -> None:
         return
     other = aliased(Finding)
     carried = select(other.uuid).where(other.pipeline_id == pipeline.id, other.uuid.is_not(None))
-    sole = _sole(other.project_fingerprint, other).where(other.pipeline_id == pipeline.id)
+    sole = _sole(other.project_fingerprint, finding=other).where(other.pipeline_id == pipeline.id)
     by_fingerprint = or_(
         Feedback.finding_uuid.is_(None),
         and_(Feedback.finding_uuid.not_in(carried), Feedback.meant.in_(sole)),
@@ -161,7 +167,7 @@ def matched_by(feedback: Feedback) -> ColumnElement[bool]:
     other = aliased(Finding)
     of_it = other.project_id == feedback.project_id
     carriers = select(other.pipeline_id).where(of_it, other.uuid == feedback.finding_uuid)
-    sole = _sole(other.pipeline_id, other).where(of_it, other.project_fingerprint == feedback.meant)
+    sole = _sole(other.pipeline_id, finding=other).where(of_it, other.project_fingerprint == feedback.meant)
     moved = and_(named, Finding.pipeline_id.in_(sole), Finding.pipeline_id.not_in(carriers))
     return and_(of_project, or_(Finding.uuid == feedback.finding_uuid, moved, tracked))
 
@@ -176,9 +182,9 @@ def select_tracked(feedback: Feedback) -> Select[Any]:
     return select(place.tracked_id).where(*of_project, is_named)
 
 
-def _sole(column: Any, finding: type[Finding] = Finding) -> Select[Any]:
-    """Select the values of a column that exactly one non-duplicate finding has."""
-    return select(column).where(finding.kept.is_(True)).group_by(column).having(func.count() == 1)
+def _sole(*columns: Any, finding: type[Finding] = Finding) -> Select[Any]:
+    """Select the values of columns that exactly one non-duplicate finding has."""
+    return select(*columns).where(finding.kept.is_(True)).group_by(*columns).having(func.count() == 1)
 
 
 def _set_dismissed(condition: ColumnElement[bool], dismissed: bool) -> None:

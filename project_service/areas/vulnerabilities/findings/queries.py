@@ -160,11 +160,11 @@ class Findings:
 
 
 def prepare(findings: list[Finding]) -> None:
-    """Set ``remediations`` and ``feedback`` of findings; the number of statements is constant for each pipeline."""
+    """Set ``remediations`` and ``feedback`` of findings; the number of statements is constant."""
     remediations = _remediations_of(findings)
     feedback, has_moved = _feedback_on(findings)
-    pipeline_ids = {one.pipeline_id for one in findings} if feedback else ()
-    meanings = {number: meanings_in(number, feedback, with_places=has_moved) for number in pipeline_ids}
+    pipeline_ids = {one.pipeline_id for one in findings} if feedback else set()
+    meanings = meanings_in(pipeline_ids, feedback, with_places=has_moved)
     seen = _seen(findings)
     for finding in findings:
         data = remediations.get((finding.report_id, finding.remediation))
@@ -212,7 +212,7 @@ def dismissals_meaning(finding: Finding) -> list[Feedback]:
         Feedback.project_id == finding.project_id, Feedback.feedback_type == DISMISSAL, named
     )
     found = db.session.scalars(statement.order_by(Feedback.id).options(joinedload(Feedback.author))).all()
-    meanings = meanings_in(finding.pipeline_id, found)
+    meanings = meanings_in([finding.pipeline_id], found)[finding.pipeline_id]
     return [one for one in found if meanings.mean(one, finding)]
 
 

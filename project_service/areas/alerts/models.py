@@ -109,6 +109,7 @@ class AlertRequest(Model):
     __tablename__ = "alert_requests"
     __table_args__ = (
         Index("ix_alert_requests_integration_id", "integration_id", "id"),
+        Index("ix_alert_requests_listed", "integration_id", "received_at", "id"),
         Index("ix_alert_requests_received_at", "received_at"),
     )
 

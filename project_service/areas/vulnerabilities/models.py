@@ -45,6 +45,7 @@ class Pipeline(Model):
 
     __tablename__ = "security_pipelines"
     __table_args__ = (
+        Index("ix_security_pipelines_project_id", "project_id", "id"),
         Index("ix_security_pipelines_ref", "project_id", "ref", "id"),
         Index("uq_security_pipelines_attempt", "project_id", "ref", "sha", "attempt", unique=True),
     )

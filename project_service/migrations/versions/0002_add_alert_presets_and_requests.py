@@ -65,6 +65,7 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("ix_alert_requests_integration_id", "alert_requests", ["integration_id", "id"])
+    op.create_index("ix_alert_requests_listed", "alert_requests", ["integration_id", "received_at", "id"])
     op.create_index("ix_alert_requests_received_at", "alert_requests", ["received_at"])
 
 

@@ -21,7 +21,8 @@ PRESENT: dict[str, Any] = {
 
 
 def upgrade() -> None:
-    """Add the tables and the column."""
+    """Add the tables, the column, and an index for the list of pipelines."""
+    op.create_index("ix_security_pipelines_project_id", "security_pipelines", ["project_id", "id"])
     op.create_table(
         "tracked_findings",
         sa.Column("id", KEY, nullable=False),
@@ -91,3 +92,4 @@ def downgrade() -> None:
         batch.drop_constraint("fk_findings_tracked_id", type_="foreignkey")
         batch.drop_column("tracked_id")
     op.drop_table("tracked_findings")
+    op.drop_index("ix_security_pipelines_project_id", "security_pipelines")

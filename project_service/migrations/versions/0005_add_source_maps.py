@@ -53,6 +53,8 @@ def upgrade() -> None:
         sa.UniqueConstraint("project_id", "version", name="uq_error_releases_project_id_version"),
         sqlite_autoincrement=True,
     )
+    newest = sa.text("coalesce(released_at, created_at)")
+    op.create_index("ix_error_releases_newest", "error_releases", ["project_id", "status", newest, "id"])
     _create_bundles()
     _create_artifacts()
     op.create_table(
@@ -107,6 +109,7 @@ def _create_bundles() -> None:
         sa.PrimaryKeyConstraint("id", name="pk_source_map_bundles"),
         sqlite_autoincrement=True,
     )
+    op.create_index("ix_source_map_bundles_project_id", "source_map_bundles", ["project_id", "id"])
     op.create_index("ix_source_map_bundles_checksum", "source_map_bundles", ["project_id", "checksum"])
     op.create_index("ix_source_map_bundles_release", "source_map_bundles", ["project_id", "release", "id"])
     op.create_index("ix_source_map_bundles_uploader_id", "source_map_bundles", ["uploader_id"])

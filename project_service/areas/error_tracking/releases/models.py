@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, UniqueConstraint
+from sqlalchemy import ForeignKey, Index, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.domain.projects import Project
@@ -22,7 +22,10 @@ class ErrorRelease(Model):
     """A release of an application, as clients name it in uploads and events; not one of a tag of the repository."""
 
     __tablename__ = "error_releases"
-    __table_args__ = (UniqueConstraint("project_id", "version"),)
+    __table_args__ = (
+        UniqueConstraint("project_id", "version"),
+        Index("ix_error_releases_newest", "project_id", "status", text("coalesce(released_at, created_at)"), "id"),
+    )
 
     project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
     version: Mapped[str]
@@ -39,6 +42,7 @@ class SourceMapBundle(Model):
 
     __tablename__ = "source_map_bundles"
     __table_args__ = (
+        Index("ix_source_map_bundles_project_id", "project_id", "id"),
         Index("ix_source_map_bundles_checksum", "project_id", "checksum"),
         Index("ix_source_map_bundles_release", "project_id", "release", "id"),
     )

@@ -26,6 +26,7 @@ from project_service.kit.db.session import db
 
 MAX_COUNT = 10_000
 MAX_CHOICES = 100
+MAX_PIPELINES_READ = 2000  # to offer their branches
 MAX_RUNS = 20
 
 
@@ -88,10 +89,9 @@ def counts_of(statement: Select[TrackedFindingState]) -> Counter[FindingSeverity
 
 
 def branches_of(project: Project) -> list[str]:
-    """The branches that have reports, those with the newest ones first."""
-    newest = func.max(Pipeline.id)
-    statement = select(Pipeline.ref).where(Pipeline.project_id == project.id).group_by(Pipeline.ref)
-    return list(db.session.scalars(statement.order_by(newest.desc()).limit(MAX_CHOICES)))
+    """The branches of the newest ``MAX_PIPELINES_READ`` pipelines, those with the newest ones first."""
+    newest = runs_of(project).with_only_columns(Pipeline.ref).limit(MAX_PIPELINES_READ)
+    return list(dict.fromkeys(db.session.scalars(newest)))[:MAX_CHOICES]
 
 
 def scanners_of(project: Project) -> list[str]:

@@ -14,6 +14,7 @@ from project_service.areas.error_tracking.errors.models import TrackedError
 from project_service.areas.error_tracking.settings.models import ClientKey
 from project_service.areas.variables.models import GroupVariable, InstanceVariable, Variable
 from project_service.areas.vulnerabilities.models import Finding, Pipeline
+from project_service.areas.webhooks.models import WebHook, WebHookLog
 from project_service.domain.memberships import Membership
 from project_service.domain.projects import Project
 from project_service.domain.repositories.protected_refs import ProtectedBranch, ProtectedTag
@@ -83,10 +84,12 @@ def page_addresses(app: Flask, project: Project, people: dict[str, User]) -> dic
         "error_id": TrackedError,
         "key_id": ClientKey,
         "finding_id": Finding,
+        "hook_id": WebHook,
     }
     values: dict[str, Any] = {name: first(kind.id, kind.project_id == project.id) for name, kind in places.items()}
     values |= {
         "request_id": first(AlertRequest.id, AlertRequest.integration_id == values["integration_id"]),
+        "log_id": first(WebHookLog.id, WebHookLog.hook_id == values["hook_id"]),
         "project": project.full_path,
         "full_path": project.full_path,
         "group": "acme",

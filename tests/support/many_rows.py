@@ -6,11 +6,12 @@ import itertools
 import secrets
 from typing import Any
 
-from sqlalchemy import Column, Index, Integer, String, Table, cast, insert, literal, select, text, true, update
+from sqlalchemy import Column, Index, Integer, String, Table, cast, func, insert, literal, select, text, true, update
 from sqlalchemy.schema import Constraint
 
 from project_service.areas.alerts.models import TARGET, Alert, AlertIntegration, AlertRequest, AlertTodo
 from project_service.areas.vulnerabilities.models import Feedback, Finding
+from project_service.areas.webhooks.models import WebHook
 from project_service.domain.events import recording
 from project_service.domain.events.models import Action, Event
 from project_service.domain.projects import Project
@@ -94,6 +95,10 @@ def fill(client: Any, project: Project, people: dict[str, User], count: int) -> 
     for mark in marks:
         sample_data.make_token(people[sample_data.ADA], name=mark)
         sample_data.make_token(people[sample_data.OLIVE], name=mark)
+    first_hooks = select(func.min(WebHook.id)).group_by(WebHook.project_id, WebHook.group_id)
+    for hook in db.session.scalars(select(WebHook).where(WebHook.id.in_(first_hooks))).all():
+        for _ in marks:
+            sample_data.make_attempt(hook)
     with unit_of_work():
         rows: list[Any] = [ImportFailure(project_id=number, **FAILURE) for _ in marks]
         issues = select(Issue).where(Issue.project_id == number).order_by(Issue.id)
@@ -126,10 +131,14 @@ def scatter(project_id: int) -> None:
         for table in growing():
             if table is Event.__table__ or not {"id", "project_id"} <= set(table.columns.keys()):
                 continue  # feeds are of those who did something: let these be the same people
-            ids = db.session.scalars(select(table.c.id).where(table.c.project_id == project_id)).all()
+            ids = db.session.scalars(_ids(table, project_id)).all()
             for column, targets in _leading(table, project_id, people):
                 for number, target in zip(ids, itertools.cycle(targets), strict=False):
                     db.session.execute(update(table).where(table.c.id == number).values({column: target}))
+
+
+def _ids(table: Table, project_id: int) -> Any:
+    return select(table.c.id).where(table.c.project_id == project_id).order_by(table.c.id)
 
 
 def _leading(table: Table, project_id: int, people: list[int]) -> Any:
@@ -143,6 +152,6 @@ def _leading(table: Table, project_id: int, people: list[int]) -> Any:
             if target is User.__table__:
                 yield column, people
             elif column.nullable and "project_id" in target.columns:
-                ids = db.session.scalars(select(target.c.id).where(target.c.project_id == project_id)).all()
+                ids = db.session.scalars(_ids(target, project_id)).all()
                 if ids:
                     yield column, ids

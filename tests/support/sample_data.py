@@ -21,6 +21,8 @@ from project_service.areas.error_tracking.errors.models import (
     TrackedErrorEvent,
     TrackedErrorFacet,
 )
+from project_service.areas.error_tracking.releases.models import OK, ErrorRelease, SourceMapBundle
+from project_service.areas.webhooks.models import WebHook, WebHookLog
 from project_service.domain import path_registry
 from project_service.domain.access_levels import Role, Visibility
 from project_service.domain.audit import recording
@@ -38,6 +40,7 @@ from project_service.domain.tracker.notes import Note
 from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.session import db, unit_of_work
+from project_service.kit.deliveries import DeliveryPayload
 from tests.support import security_reports
 
 ADA, OLIVE, MAX, DEV, RITA, GUS, SAM = "ada", "olive", "max", "dev", "rita", "gus", "sam"
@@ -227,6 +230,30 @@ def make_release(project: Project, tag: str = "v1.0") -> Release:
     return _stored(Release(project_id=project.id, tag=tag, name=tag, released_at=clock.now(), links=[link]))
 
 
+def make_hook(owner: Project | Group | None) -> tuple[WebHook, WebHookLog]:
+    """A web hook of a project, a group or the instance, with one attempt in its log; pushes are not sent to it."""
+    project_id = owner.id if isinstance(owner, Project) else None
+    group_id = owner.id if isinstance(owner, Group) else None
+    quiet = {"push_events": False, "repository_update_events": False}
+    hook = _stored(WebHook(project_id=project_id, group_id=group_id, url="https://hooks.example.org/a", events=quiet))
+    return hook, make_attempt(hook)
+
+
+def make_attempt(hook: WebHook) -> WebHookLog:
+    """An entry of the log of a web hook, as a delivery writes it."""
+    sent = {"trigger": "push_hooks", "url": hook.url, "url_digest": "", "request_headers": {}, "attempt": 1}
+    keys = {"idempotency_key": secrets.token_hex(16), "event_header": "Push Hook"}
+    answer = {"response_headers": {}, "response_body": "", "response_status": "200", "execution_duration": 0.1}
+    return _stored(WebHookLog(hook_id=hook.id, payload=DeliveryPayload(body="{}"), **sent, **keys, **answer))
+
+
+def make_source_map_bundle(project: Project, version: str, uploader: User) -> SourceMapBundle:
+    """A release of a client of error tracking, and an upload for it."""
+    _stored(ErrorRelease(project_id=project.id, version=version))
+    about = {"release": version, "checksum": secrets.token_hex(20), "state": OK, "uploader_id": uploader.id}
+    return _stored(SourceMapBundle(project_id=project.id, **about))
+
+
 def _stored(row: Any) -> Any:
     with unit_of_work():
         db.session.add(row)
@@ -272,6 +299,9 @@ def fill_lists(project: Project, group: Group, people: dict[str, User], client: 
     security_reports.ingest(client, project, security_reports.report(security_reports.vulnerability()))
     make_error(project, f"The till is stuck {mark}")
     make_release(project, f"v1.0{mark}")
+    make_source_map_bundle(project, f"shop@1.0{mark}", people[DEV])
+    for owner in (project, group, None):
+        make_hook(owner)
     with unit_of_work():
         db.session.add(
             Alert(project_id=project.id, iid=next_iid(project.id, "alerts"), title="Stuck", started_at=clock.now())

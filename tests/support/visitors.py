@@ -19,7 +19,6 @@ from project_service.access.pages import PageBlueprint
 from project_service.areas.alerts.models import Alert, AlertIntegration, AlertRequest
 from project_service.areas.variables.models import GroupVariable, InstanceVariable, Variable
 from project_service.areas.vulnerabilities.models import Finding
-from project_service.areas.webhooks.models import WebHook, WebHookLog
 from project_service.domain.access_levels import Role
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
@@ -168,7 +167,7 @@ def values(
     kay = sample_data.make_user("kay")
     sample_data.add_member(project, kay, Role.GUEST)
     sample_data.add_member(group, kay, Role.GUEST)
-    hook, attempt = store_hook(project)
+    hook, attempt = sample_data.make_hook(project)
     return {
         "project": "acme/shop",
         "full_path": "acme/shop",
@@ -203,15 +202,6 @@ def values(
         "part": "activity",
         "change": "done",
     }
-
-
-def store_hook(project: Project) -> tuple[WebHook, WebHookLog]:
-    """A web hook with one attempt in its log."""
-    hook = store(WebHook(project_id=project.id, url="https://example.com/hook", events={}))
-    attempt = WebHookLog(hook_id=hook.id, trigger="push_hooks", url=hook.url, url_digest="", idempotency_key="")
-    attempt.event_header, attempt.request_headers, attempt.response_headers = "Push Hook", {}, {}
-    attempt.response_body, attempt.execution_duration, attempt.response_status, attempt.attempt = "", 0.1, "200", 1
-    return hook, store(attempt)
 
 
 def store_export(project: Project, content: bytes = b"\x1f\x8b an archive", **fields: Any) -> ProjectExport:

@@ -123,7 +123,7 @@ class WebHookSender(deliveries.Sender):
             event_uuid=content.get("event_uuid"),
             attempt=delivery.attempts + 1,
         )
-        return Loaded([message], share=_share_of(hook))
+        return Loaded([message], share=share_of(hook))
 
     def send(self, messages: Sequence[HookRequest]) -> Iterator[DeliveryOutcome]:
         """Send one request."""
@@ -170,9 +170,11 @@ def _is_in_removal(hook: WebHook) -> bool:
     return owner is not None and owner.deleting_since is not None
 
 
-def _share_of(hook: WebHook) -> str | None:
-    if hook.project_id is not None:
-        return f"project:{hook.project_id}"
+def share_of(hook: WebHook) -> str | None:
+    """Return whose threads a hook uses; all projects of a person count as one."""
+    if hook.project is not None:
+        owner_id = hook.project.namespace.owner_id
+        return f"project:{hook.project_id}" if owner_id is None else f"user:{owner_id}"
     return f"group:{hook.group_id}" if hook.group_id is not None else None
 
 

@@ -26,6 +26,8 @@ from project_service.kit.deliveries.senders import SENDERS, ReceiverUnavailable
 from project_service.kit.deliveries.sending import Held, ThreadShares, is_due, send_batch
 
 THREADS = 24
+MAX_SLOW_THREADS = 12  # of receivers whose last turn was slow, so that they leave threads to others
+SLOW_SECONDS = 2.0
 POLL_SECONDS = 0.4
 RESTART_SECONDS = 5
 RUN_SECONDS = 3600  # then the job ends, so that memory of a long-lived process is given back
@@ -69,6 +71,7 @@ class Dispatcher:
         self._busy: set[str] = set()
         self._held: dict[str, float] = {}  # until when on the monotonic clock
         self._pauses: dict[str, float] = {}  # seconds, of receivers that are unavailable
+        self._slow: set[str] = set()
         self._lost = threading.Event()
 
     def run(self, seconds: float) -> None:
@@ -87,10 +90,8 @@ class Dispatcher:
                     log.warning("database unavailable", error=str(error.orig))
                     receivers = []
                 for receiver in receivers:
-                    if len(self._busy) >= THREADS:
-                        break
-                    with self._lock:
-                        self._busy.add(receiver)
+                    if not self._start(receiver):
+                        continue
                     pool.submit(contextvars.copy_context().run, self._work_in_thread, receiver)
                 if self._lost.wait(POLL_SECONDS):
                     raise jobs.LeaseLost
@@ -106,12 +107,22 @@ class Dispatcher:
             self._held = {receiver: until for receiver, until in self._held.items() if until > now}
             return [name for name in receivers if name not in self._busy and name not in self._held]
 
+    def _start(self, receiver: str) -> bool:
+        """Count a thread for a receiver; false if there is none for it."""
+        with self._lock:
+            slow = len(self._busy & self._slow)
+            if len(self._busy) >= THREADS or (receiver in self._slow and slow >= MAX_SLOW_THREADS):
+                return False
+            self._busy.add(receiver)
+            return True
+
     def work_on(self, receiver: str) -> None:
         """Send to one receiver for ``TURN_SECONDS`` or until nothing is due."""
         ends = time.monotonic() + TURN_SECONDS
         try:
-            while time.monotonic() < ends and send_batch(receiver, self._shares):
+            while (start := time.monotonic()) < ends and send_batch(receiver, self._shares):
                 self._pauses.pop(receiver, None)
+                self._note_speed(receiver, time.monotonic() - start)
         except Held as held:
             self._hold(receiver, (held.until - clock.now()).total_seconds())
         except (ReceiverUnavailable, OperationalError) as error:
@@ -121,6 +132,10 @@ class Dispatcher:
             self._hold(receiver, pause, recheck=False)
         finally:
             db.session.remove()
+
+    def _note_speed(self, receiver: str, seconds: float) -> None:
+        with self._lock:
+            (self._slow.add if seconds > SLOW_SECONDS else self._slow.discard)(receiver)
 
     def _hold(self, receiver: str, seconds: float, *, recheck: bool = True) -> None:
         seconds = min(seconds, RECHECK_SECONDS) if recheck else seconds

@@ -18,6 +18,9 @@ from project_service.areas.alerts.alerts.service import change_status
 from project_service.areas.alerts.models import Alert, Status
 from project_service.areas.webhooks.models import WebHook, WebHookLog
 from project_service.areas.webhooks.requests import signature
+from project_service.areas.webhooks.sender import share_of
+from project_service.domain.namespaces import Namespace
+from project_service.domain.projects import Project
 from project_service.kit import clock, deliveries
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.deliveries import Delivery
@@ -60,6 +63,15 @@ def check_sample(name, payload):
     if not path.exists():
         pytest.skip("no sample data")
     assert list(missing_keys(json.loads(path.read_text()), payload)) == []
+
+
+def test_hooks_of_all_projects_of_a_person_use_the_same_threads():
+    personal = [Project(id=number, namespace=Namespace(kind="user", owner_id=7)) for number in (1, 2)]
+    in_group = Project(id=3, namespace=Namespace(kind="group"))
+
+    shares = [share_of(WebHook(project=project, project_id=project.id)) for project in (*personal, in_group)]
+
+    assert shares == ["user:7", "user:7", "project:3"]
 
 
 def test_the_signature_is_that_of_the_published_vector():

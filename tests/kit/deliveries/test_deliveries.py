@@ -18,6 +18,7 @@ from project_service.kit.deliveries import (
     Hold,
     Loaded,
     ReceiverUnavailable,
+    dispatching,
     senders,
 )
 from project_service.kit.deliveries.dispatching import Dispatcher
@@ -215,6 +216,22 @@ def test_receivers_that_hang_delay_no_others(recorder):
 
     assert in_time == [(20, str(number)) for number in range(20)]
     assert (len(sender.sent), waiting()) == (30, [])
+
+
+def test_receivers_that_were_slow_leave_threads_to_others(recorder, monkeypatch):
+    monkeypatch.setattr(dispatching, "SLOW_SECONDS", 0.1)
+    monkeypatch.setattr(dispatching, "TURN_SECONDS", 0.1)
+    sender, others_are_sent = recorder(), threading.Event()
+    sender.results["slow"] = lambda: time.sleep(0.2) or DeliveryResult.DELIVERED
+    sender.results["hangs"] = lambda: (others_are_sent.wait(2) and DeliveryResult.DELIVERED) or DeliveryResult.AGAIN
+    sender.results["fast"] = lambda: others_are_sent.set() or DeliveryResult.DELIVERED
+    for receiver in range(10, 10 + dispatching.THREADS):
+        enqueue("slow", "hangs", receiver=receiver)
+    enqueue("fast", receiver=99)
+
+    Dispatcher().run(1.5)
+
+    assert others_are_sent.is_set()
 
 
 def test_a_worker_that_was_taken_for_dead_records_nothing(recorder):

@@ -2,9 +2,9 @@
 
 ``enqueue()`` writes rows of ``deliveries`` in the caller's transaction. The job ``send_deliveries`` runs all the time
 in one worker, under the lease of its task, and sends them: at least once, to each receiver one batch at a time, to
-many receivers at once. A receiver that hangs occupies one thread until its time-out, and those that were slow share half
-of the threads. The engine keeps only what waits (and, if the sender wants it, what was given up); a log of what was sent
-belongs to the sender.
+many receivers at once. A receiver that hangs occupies one thread until its time-out, and those that were slow share
+half of the threads. Whoever had no turn for longest is next. The engine keeps only what waits (and, if the sender wants
+it, what was given up); a log of what was sent belongs to the sender.
 
 A receiver is a text ``kind:id``, such as ``web_hook:12``. Everything about one kind is in its ``Sender``:
 

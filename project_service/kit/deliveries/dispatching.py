@@ -72,6 +72,7 @@ class Dispatcher:
         self._held: dict[str, float] = {}  # until when on the monotonic clock
         self._pauses: dict[str, float] = {}  # seconds, of receivers that are unavailable
         self._slow: set[str] = set()
+        self._turns: dict[str, float] = {}  # when the last turn began, of receivers that still have due deliveries
         self._lost = threading.Event()
 
     def run(self, seconds: float) -> None:
@@ -97,7 +98,7 @@ class Dispatcher:
                     raise jobs.LeaseLost
 
     def ready(self) -> list[str]:
-        """Return the receivers with due deliveries that no thread works for and that are not held."""
+        """Return the receivers with due deliveries that no thread works for and that are not held, in turn."""
         with unit_of_work(write=False):
             jobs.check_lease()
             receivers = list(db.session.scalars(_receivers_with_due()))
@@ -105,7 +106,9 @@ class Dispatcher:
         now = time.monotonic()
         with self._lock:
             self._held = {receiver: until for receiver, until in self._held.items() if until > now}
-            return [name for name in receivers if name not in self._busy and name not in self._held]
+            self._turns = {name: self._turns[name] for name in receivers if name in self._turns}
+            waiting = [name for name in receivers if name not in self._busy and name not in self._held]
+            return sorted(waiting, key=lambda name: self._turns.get(name, 0.0))
 
     def _start(self, receiver: str) -> bool:
         """Count a thread for a receiver; false if there is none for it."""
@@ -114,6 +117,7 @@ class Dispatcher:
             if len(self._busy) >= THREADS or (receiver in self._slow and slow >= MAX_SLOW_THREADS):
                 return False
             self._busy.add(receiver)
+            self._turns[receiver] = time.monotonic()
             return True
 
     def work_on(self, receiver: str) -> None:

@@ -20,6 +20,7 @@ from project_service.kit.deliveries import (
     ReceiverUnavailable,
     dispatching,
     senders,
+    sending,
 )
 from project_service.kit.deliveries.dispatching import Dispatcher
 
@@ -32,14 +33,14 @@ class Recorder(deliveries.Sender):
     def __init__(self, *, keeps_order=False, merge_after=None):
         self.keeps_order, self.merge_after = keeps_order, merge_after
         self.sent, self.keys, self.settled, self.results, self.gone, self.hold = [], [], [], {}, set(), None
-        self.lock = threading.Lock()
+        self.lock, self.shares = threading.Lock(), {}
 
     def load(self, batch):
         if self.hold:
             return self.hold
         [delivery] = batch
         message = (delivery.receiver_id, delivery.content["text"], delivery.idempotency_key)
-        return Loaded([None if delivery.receiver_id in self.gone else message], share=None)
+        return Loaded([None if delivery.receiver_id in self.gone else message], self.shares.get(delivery.receiver_id))
 
     def send(self, messages):
         for receiver_id, text, key in messages:
@@ -228,6 +229,20 @@ def test_receivers_that_were_slow_leave_threads_to_others(recorder, monkeypatch)
     for receiver in range(10, 10 + dispatching.THREADS):
         enqueue("slow", "hangs", receiver=receiver)
     enqueue("fast", receiver=99)
+
+    Dispatcher().run(1.5)
+
+    assert others_are_sent.is_set()
+
+
+def test_many_receivers_of_one_owner_delay_no_others(recorder, monkeypatch):
+    monkeypatch.setattr(sending, "SHARE_PAUSE", dt.timedelta())
+    sender, others_are_sent = recorder(), threading.Event()
+    sender.results["hangs"] = lambda: (others_are_sent.wait(2) and DeliveryResult.DELIVERED) or DeliveryResult.AGAIN
+    sender.results["fast"] = lambda: others_are_sent.set() or DeliveryResult.DELIVERED
+    sender.shares = dict.fromkeys(range(10, 60), "project:1")
+    for receiver in (*sender.shares, 99):
+        enqueue("fast" if receiver == 99 else "hangs", receiver=receiver)
 
     Dispatcher().run(1.5)
 

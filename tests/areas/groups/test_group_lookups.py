@@ -82,9 +82,10 @@ def test_projects_shared_with_a_group_are_listed(group, project, people, as_):
     with unit_of_work():
         reload(expired).expires_at = dt.date(2020, 1, 1)
     path = f"/groups/{reload(team).id}/projects/shared"
+    sam, rita = as_(SAM), as_(RITA)
 
-    assert ids(as_(SAM).get(path)) == [shared_id]
-    assert as_(RITA).get(path).status_code == 404
+    assert ids(sam.get(path)) == [shared_id]
+    assert rita.get(path).status_code == 404
 
 
 def test_the_users_of_a_project_have_a_role_in_it_however_they_got_it(group, project, people, as_):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, func, or_, select
+from sqlalchemy import Select, func, select, union_all
 
 from project_service.access.abilities import visible_groups
 from project_service.access.identity import Caller
@@ -19,7 +19,7 @@ DIRECT, INHERITED = "direct", "inherited"
 
 def groups_of_project(caller: Caller, project: Project, **filters: Any) -> Select[Group]:
     """The groups above a project and, with ``with_shared``, those that it is shared with; newest first."""
-    wanted: ColumnElement[bool] = Group.id.in_(_above(project.namespace_id))
+    wanted = [_above(project.namespace_id)]
     if filters["with_shared"]:
         shares = select(Share.group_id).where(Share.project_id == project.id, alive(Share))
         if filters.get("shared_min_access_level") is not None:
@@ -27,8 +27,8 @@ def groups_of_project(caller: Caller, project: Project, **filters: Any) -> Selec
         invited = select(Group.id).where(Group.id.in_(shares))
         if filters["shared_visible_only"]:
             invited = invited.where(visible_groups(caller))
-        wanted = or_(wanted, Group.id.in_(invited))
-    return _filtered(groups().where(wanted), filters).order_by(Group.id.desc())
+        wanted.append(invited)
+    return _filtered(groups().where(Group.id.in_(union_all(*wanted))), filters).order_by(Group.id.desc())
 
 
 def invited_to_project(caller: Caller, project: Project, **filters: Any) -> Select[Group]:
@@ -58,8 +58,8 @@ def _invited(caller: Caller, direct: Any, inherited: Any, filters: dict[str, Any
     relations = filters.get("relation") or [DIRECT, INHERITED]
     # each way by itself: alternatives of two columns have no index on PostgreSQL
     ways = [way for name, way in ((DIRECT, direct), (INHERITED, inherited)) if name in relations]
-    wanted = [Group.id.in_(select(Share.group_id).where(way, alive(Share))) for way in ways]
-    statement = _filtered(groups().where(or_(*wanted), visible_groups(caller)), filters)
+    wanted = union_all(*(select(Share.group_id).where(way, alive(Share)) for way in ways))
+    statement = _filtered(groups().where(Group.id.in_(wanted), visible_groups(caller)), filters)
     return _at_least(caller, statement, filters).order_by(Group.id.desc())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, func, or_, select
+from sqlalchemy import ColumnElement, Select, func, select
 
 from project_service.access.abilities import Ability, allowed, visible_issues, visible_projects
 from project_service.access.across_projects import issues_of_projects, merge_requests_of_projects
@@ -14,7 +14,7 @@ from project_service.domain.namespaces import Group, descendants_of
 from project_service.domain.projects import Project, projects_below
 from project_service.domain.tracker import issues
 from project_service.domain.tracker.issues import Issue, IssueLabel, issues_of
-from project_service.domain.tracker.labels import Label, LabelPriority, usable_in, usable_in_group
+from project_service.domain.tracker.labels import Label, LabelPriority, usable_in, usable_in_group, with_any_of
 from project_service.domain.tracker.merge_requests import MergeRequest, MergeRequestLabel, merge_requests_of
 from project_service.kit.db import searching
 from project_service.kit.db.session import db
@@ -27,14 +27,14 @@ def labels_matching(project: Project, **filters: Any) -> Select[Label]:
 
 def group_labels_matching(caller: Caller, group: Group, **filters: Any) -> Select[Label]:
     """The labels of a group, and as the filters say those of groups above and below and of their projects, by title."""
-    usable = usable_in_group(group, ancestors=filters["include_ancestor_groups"])
+    usable = [usable_in_group(group, ancestors=filters["include_ancestor_groups"])]
     groups = descendants_of(group) if filters["include_descendant_groups"] else [group.id]
     if filters["include_descendant_groups"]:
-        usable = or_(usable, Label.group_id.in_(groups))
+        usable.append(Label.group_id.in_(groups))
     if not filters["only_group_labels"]:
         inside = Project.namespace_id.in_(groups), Project.deleting_since.is_(None), Project.loading.is_(False)
-        usable = or_(usable, Label.project_id.in_(select(Project.id).where(*inside, visible_projects(caller))))
-    return _matching(usable, **filters)
+        usable.append(Label.project_id.in_(select(Project.id).where(*inside, visible_projects(caller))))
+    return _matching(with_any_of(*usable), **filters)
 
 
 def _matching(usable: ColumnElement[bool], **filters: Any) -> Select[Label]:

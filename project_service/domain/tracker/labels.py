@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from sqlalchemy import CheckConstraint, ColumnElement, ForeignKey, Index, Select, UniqueConstraint, or_, select
+from sqlalchemy import CheckConstraint, ColumnElement, ForeignKey, Index, Select, UniqueConstraint, select, union_all
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.domain.namespaces import Group, NamespaceAncestor
@@ -72,12 +72,17 @@ def usable_in(project: Project, *, ancestors: bool = True) -> ColumnElement[bool
     if project.content_id == NO_PROJECT:
         return Label.project_id == NO_PROJECT
     groups = groups_above(project.namespace_id) if ancestors else [project.namespace_id]
-    return or_(Label.project_id == project.id, Label.group_id.in_(groups))
+    return with_any_of(Label.project_id == project.id, Label.group_id.in_(groups))
 
 
 def usable_in_group(group: Group, *, ancestors: bool = True) -> ColumnElement[bool]:
     """The condition for the labels of a group: its own and, with ``ancestors``, those of the groups above."""
     return Label.group_id.in_(groups_above(group.id) if ancestors else [group.id])
+
+
+def with_any_of(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+    """The condition for the labels for which one of some conditions holds, each looked up by an index of its own."""
+    return Label.id.in_(union_all(*(select(Label.id).where(one) for one in conditions)))
 
 
 def find_label(usable: ColumnElement[bool], id_or_title: str) -> Label:

@@ -75,7 +75,7 @@ def fill_empty_tables():
 
 
 def is_counted(column):
-    return column.primary_key and column.name == "id"
+    return column.primary_key and column.name == "id" and column.autoincrement is not False
 
 
 def value_for(column):

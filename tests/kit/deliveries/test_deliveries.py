@@ -20,7 +20,6 @@ from project_service.kit.deliveries import (
     ReceiverUnavailable,
     dispatching,
     senders,
-    sending,
 )
 from project_service.kit.deliveries.dispatching import Dispatcher
 
@@ -229,20 +228,6 @@ def test_receivers_that_were_slow_leave_threads_to_others(recorder, monkeypatch)
     for receiver in range(10, 10 + dispatching.THREADS):
         enqueue("slow", "hangs", receiver=receiver)
     enqueue("fast", receiver=99)
-
-    Dispatcher().run(1.5)
-
-    assert others_are_sent.is_set()
-
-
-def test_many_receivers_of_one_owner_delay_no_others(recorder, monkeypatch):
-    monkeypatch.setattr(sending, "SHARE_PAUSE", dt.timedelta())
-    sender, others_are_sent = recorder(), threading.Event()
-    sender.results["hangs"] = lambda: (others_are_sent.wait(2) and DeliveryResult.DELIVERED) or DeliveryResult.AGAIN
-    sender.results["fast"] = lambda: others_are_sent.set() or DeliveryResult.DELIVERED
-    sender.shares = dict.fromkeys(range(10, 60), "project:1")
-    for receiver in (*sender.shares, 99):
-        enqueue("fast" if receiver == 99 else "hangs", receiver=receiver)
 
     Dispatcher().run(1.5)
 

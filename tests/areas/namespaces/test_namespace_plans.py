@@ -82,8 +82,8 @@ def test_the_command_removes_a_plan_with_its_trial_and_seats(run_set_plan, group
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["nothing", "gold"], 1, "404 Group Not Found"),
-        (["sam", "gold"], 1, "404 Group Not Found"),
+        (["nothing", "gold"], 1, "there is no group nothing"),
+        (["sam", "gold"], 1, "there is no group sam"),
         (["acme", "platinum"], 2, "'platinum' is not one of"),
         (["acme", "gold", "--trial-ends-on", "soon"], 2, "not a date"),
     ],

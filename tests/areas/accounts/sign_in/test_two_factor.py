@@ -320,5 +320,5 @@ def test_the_command_explains_its_errors(monkeypatch, app, paula):
     unknown = CliRunner().invoke(commands.user, ["disable-two-factor", "nobody"])
     off = CliRunner().invoke(commands.user, ["disable-two-factor", "paula"])
 
-    assert (unknown.exit_code, "there is no user nobody" in unknown.output) == (2, True)
+    assert (unknown.exit_code, "there is no user nobody" in unknown.output) == (1, True)
     assert (off.exit_code, "not enabled" in off.output) == (1, True)

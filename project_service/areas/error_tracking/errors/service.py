@@ -35,6 +35,8 @@ def close_linked_issue(author: User, issue: Issue | None) -> Issue | None:
     """Close the issue of a resolved error; return it if it was open."""
     if issue is None or issue.state == CLOSED:
         return None
+    # a list of errors loads issues without the relationships that web hooks send
+    issue = db.session.get_one(Issue, issue.id, populate_existing=True)
     issue_rules.close_issue(author, issue, note=RESOLVED_NOTE)
     return issue
 

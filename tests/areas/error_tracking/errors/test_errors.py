@@ -131,6 +131,8 @@ def test_events_are_listed_newest_first_and_shown_in_full(sender, errors, as_):
         "sdk",
         "fingerprint",
         "truncated",
+        "debug_ids",
+        "source_map_problems",
     }
     assert shown["exceptions"][0]["frames"][1] == {
         "filename": "app/shop.py",

@@ -1,4 +1,4 @@
-"""Alerts as web hooks are told of them (webhooks reference, section 13.8)."""
+"""Payloads of alerts for web hooks (webhooks reference, section 13.8)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Confirmation of a subscription of Amazon SNS by its receiver (alert ingestion reference, section 13).
 
-Only the host of the region of the topic is requested: the address comes from whoever knows the key of the integration.
+Only the host of the region of the topic is requested: any sender with the key of the integration chooses the address.
 """
 
 from __future__ import annotations

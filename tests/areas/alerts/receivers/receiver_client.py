@@ -40,6 +40,6 @@ def alerts():
 
 def logged_requests():
     """All logged requests, oldest first."""
-    db.session.remove()  # another session writes the log
+    db.session.remove()  # a session of its own writes the log
     delivery_log.flush()
     return list(db.session.scalars(select(AlertRequest).order_by(AlertRequest.id)))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import ColumnElement, and_, or_, true
 
-from project_service.access.abilities import own_issues, projects_with, visible_projects
 from project_service.access.identity import Caller
+from project_service.access.rules import own_issues, projects_with, visible_projects
 from project_service.domain.access_levels import Role, Visibility
 from project_service.domain.memberships import authorized_projects
 from project_service.domain.projects import DISABLED, ENABLED, Project

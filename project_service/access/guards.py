@@ -7,8 +7,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from project_service.access.abilities import Ability, find_project, find_project_access, judge
+from project_service.access.abilities import Ability, judge
 from project_service.access.identity import caller
+from project_service.access.roles import find_project, find_project_access
 from project_service.domain.namespaces import find_group, find_namespace
 from project_service.kit.http.errors import NotFound, UnknownRoute
 from project_service.kit.http.fields import whole_number

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from sqlalchemy import func, select
 
-from project_service.access.abilities import projects_with
 from project_service.access.identity import Caller
+from project_service.access.rules import projects_with
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import OPENED, Issue
 from project_service.kit.db.session import db

@@ -8,8 +8,9 @@ from typing import Any, Protocol
 from sqlalchemy import ColumnElement, Select, and_, func, or_, select, true
 from sqlalchemy.orm import joinedload
 
-from project_service.access.abilities import may_see_note, role_of
 from project_service.access.identity import Caller
+from project_service.access.roles import role_of
+from project_service.access.rules import may_see_note
 from project_service.domain.access_levels import Role
 from project_service.domain.projects import Project
 from project_service.domain.tracker.notes import Note, Noteable, find_note, notes_on

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from project_service.access.abilities import sees, visible_groups, visible_projects
 from project_service.access.identity import ANONYMOUS, Caller
+from project_service.access.rules import sees, visible_groups, visible_projects
 from project_service.areas.members.queries import all_members_of
 from project_service.domain import path_registry
 from project_service.domain.access_levels import MEMBER_ROLES, Role, Visibility

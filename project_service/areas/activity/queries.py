@@ -13,8 +13,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, exists, false, func, literal, literal_column, or_, select, union_all
 
-from project_service.access.abilities import role_of
 from project_service.access.identity import Caller
+from project_service.access.roles import role_of
 from project_service.areas.activity.filters import EventFilter
 from project_service.areas.activity.merged_feed import MergedFeed, ProjectGroup
 from project_service.areas.activity.visibility import (

@@ -8,8 +8,8 @@ from typing import Any
 
 from sqlalchemy import CTE, ColumnElement, Select, and_, func, or_, select
 
-from project_service.access.abilities import opened_to, own_issues
 from project_service.access.identity import Caller
+from project_service.access.rules import opened_to, own_issues
 from project_service.domain.access_levels import Role
 from project_service.domain.events.models import Event, Kind, Restriction
 from project_service.domain.memberships import levels_by_project

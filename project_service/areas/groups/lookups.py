@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import Select, func, select, union_all
 
-from project_service.access.abilities import visible_groups
 from project_service.access.identity import Caller
+from project_service.access.rules import visible_groups
 from project_service.domain.access_levels import Role, Visibility
 from project_service.domain.memberships import Share, alive, authorized_namespaces
 from project_service.domain.namespaces import Group, NamespaceAncestor, groups

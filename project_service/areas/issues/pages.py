@@ -7,9 +7,10 @@ from typing import Any
 from flask import redirect, render_template, request
 
 from project_service.access import navigation, panels, visible_notes
-from project_service.access.abilities import Ability, allowed, may_change_issue, may_change_note, may_comment
+from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
+from project_service.access.rules import may_change_issue, may_change_note, may_comment
 from project_service.areas.issues import queries, service
 from project_service.areas.issues.forms import IssueForm, NoteForm
 from project_service.areas.issues.listing import IssueListing

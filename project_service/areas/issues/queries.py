@@ -10,8 +10,8 @@ from typing import Any
 from dateutil.relativedelta import relativedelta
 from sqlalchemy import ColumnElement, Select, and_, exists, false, func, not_, select
 
-from project_service.access.abilities import may_see_issue, visible_issues
 from project_service.access.identity import Caller
+from project_service.access.rules import may_see_issue, visible_issues
 from project_service.domain.project_access import ProjectAccess
 from project_service.domain.projects import Project
 from project_service.domain.tracker import issues as tracker

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from project_service.access import visible_notes
-from project_service.access.abilities import Ability, allowed, may_change_issue, may_change_note
+from project_service.access.abilities import Ability, allowed
 from project_service.access.api import ApiBlueprint, WithSchema
 from project_service.access.guards import numeric
 from project_service.access.identity import caller
+from project_service.access.rules import may_change_issue, may_change_note
 from project_service.areas.issues import queries, schemas, service
 from project_service.areas.issues.listing import IssueListing
 from project_service.areas.issues.queries import IssueFilter

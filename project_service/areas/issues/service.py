@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from project_service.access.abilities import Ability, allowed, may_comment, sees
+from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller, caller, current_user
+from project_service.access.rules import may_comment, sees
 from project_service.domain.projects import Project
 from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.issues import Issue

@@ -7,9 +7,10 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, func, select
 
-from project_service.access.abilities import Ability, allowed, visible_issues, visible_projects
+from project_service.access.abilities import Ability, allowed
 from project_service.access.across_projects import issues_of_projects, merge_requests_of_projects
 from project_service.access.identity import Caller
+from project_service.access.rules import visible_issues, visible_projects
 from project_service.domain.namespaces import Group, descendants_of
 from project_service.domain.projects import Project, projects_below
 from project_service.domain.tracker import issues

@@ -8,8 +8,8 @@ from typing import Any
 from sqlalchemy import select
 
 from project_service.access import audit
-from project_service.access.abilities import forget_roles, role_of
 from project_service.access.identity import Caller
+from project_service.access.roles import forget_roles, role_of
 from project_service.domain import member_payloads
 from project_service.domain.access_levels import MEMBER_ROLES, Role
 from project_service.domain.audit.recording import AuditTarget

@@ -9,9 +9,11 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, func, select, union_all
 from sqlalchemy.orm import aliased, contains_eager
 
-from project_service.access.abilities import Ability, allowed, load_roles, visible_projects
+from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
 from project_service.access.open_issue_counts import add_open_issues
+from project_service.access.roles import load_roles
+from project_service.access.rules import visible_projects
 from project_service.domain.access_levels import Role, Visibility
 from project_service.domain.memberships import (
     Membership,

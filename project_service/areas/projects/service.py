@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from project_service.access import audit
-from project_service.access.abilities import Ability, forget_roles, judge
+from project_service.access.abilities import Ability, judge
 from project_service.access.identity import Caller, caller
+from project_service.access.roles import forget_roles
 from project_service.areas.projects import queries
 from project_service.areas.projects.schemas import NULLABLE, STORED_SETTINGS, SWITCHES
 from project_service.domain import instance_settings, path_registry, path_rules, removal

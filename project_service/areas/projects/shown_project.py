@@ -12,8 +12,8 @@ from typing import Any
 
 from sqlalchemy import bindparam, func, select
 
-from project_service.access.abilities import has
 from project_service.access.identity import Caller
+from project_service.access.rules import has
 from project_service.areas.projects.queries import Access, permissions
 from project_service.domain.memberships import Membership, Share, alive
 from project_service.domain.namespaces import GROUP, Namespace, NamespaceAncestor

@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 import pytest
 
-from project_service.access.abilities import may_create_tag
 from project_service.access.identity import ANONYMOUS as NO_CALLER
 from project_service.access.identity import Caller
+from project_service.access.rules import may_create_tag
 from project_service.domain.access_levels import Role
 from project_service.domain.repositories import contents, models, protected_refs
 from project_service.domain.repositories.protected_refs import ProtectedTag

@@ -8,9 +8,10 @@ from typing import Any
 from flask import flash, redirect, render_template, request
 
 from project_service.access import navigation, sections
-from project_service.access.abilities import Ability, role_of
+from project_service.access.abilities import Ability
 from project_service.access.identity import caller
 from project_service.access.pages import PageBlueprint
+from project_service.access.roles import role_of
 from project_service.areas.accounts.tokens import queries, resource_tokens
 from project_service.areas.accounts.tokens.resource_token_forms import LeakedTokenForm, ResourceTokenForm, RotateForm
 from project_service.domain import rate_limits

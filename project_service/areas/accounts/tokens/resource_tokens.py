@@ -8,8 +8,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, or_, select
 
 from project_service.access import audit
-from project_service.access.abilities import Ability, allowed, forget_roles, role_of
+from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
+from project_service.access.roles import forget_roles, role_of
 from project_service.areas.accounts.tokens import queries, service
 from project_service.domain.access_levels import Role
 from project_service.domain.audit.recording import AuditTarget

@@ -8,9 +8,10 @@ from typing import Any
 from flask import redirect, render_template, request
 
 from project_service.access import navigation
-from project_service.access.abilities import Ability, projects_with_alerts
+from project_service.access.abilities import Ability
 from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
+from project_service.access.rules import projects_with_alerts
 from project_service.areas.alerts import queries
 from project_service.areas.alerts.alerts import service
 from project_service.areas.alerts.models import Severity, Status

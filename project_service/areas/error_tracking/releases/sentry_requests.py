@@ -11,9 +11,10 @@ from sqlalchemy import func, or_, select
 from werkzeug.exceptions import HTTPException
 
 from project_service.access import guards, identity
-from project_service.access.abilities import Ability, allowed, judge, visible_projects
+from project_service.access.abilities import Ability, allowed, judge
 from project_service.access.api import json_response
 from project_service.access.identity import ANONYMOUS, caller
+from project_service.access.rules import visible_projects
 from project_service.domain.namespaces import Namespace, namespace_by
 from project_service.domain.projects import Project, projects, projects_below
 from project_service.domain.rate_limits import RateLimit

@@ -9,8 +9,8 @@ from pathlib import Path
 import structlog
 
 from project_service.access import first_commits
-from project_service.access.abilities import forget_roles
 from project_service.access.identity import Caller
+from project_service.access.roles import forget_roles
 from project_service.areas.repositories.transport import pushing, receiving
 from project_service.areas.repositories.transport.push_facts import PushFacts
 from project_service.areas.repositories.transport.push_rules import PushRefused

@@ -7,9 +7,10 @@ from typing import Any
 from flask import flash, redirect, render_template, request
 
 from project_service.access import navigation
-from project_service.access.abilities import Ability, at_least
+from project_service.access.abilities import Ability
 from project_service.access.identity import caller
 from project_service.access.pages import PageBlueprint
+from project_service.access.rules import at_least
 from project_service.areas.repositories.refs import changes, queries
 from project_service.areas.repositories.refs.forms import NewBranchForm, NewTagForm
 from project_service.areas.repositories.releases import service as release_service

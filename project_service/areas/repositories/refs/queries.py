@@ -9,8 +9,9 @@ from typing import Any
 
 from sqlalchemy import select
 
-from project_service.access.abilities import Ability, allowed, role_of
+from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
+from project_service.access.roles import role_of
 from project_service.areas.repositories.code_reading import CommitRow, optional_code, reading_code
 from project_service.areas.repositories.releases import queries as release_queries
 from project_service.domain.access_levels import Role

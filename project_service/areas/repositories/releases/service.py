@@ -10,8 +10,8 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm.attributes import flag_modified
 
-from project_service.access.abilities import may_create_tag
 from project_service.access.identity import caller, current_user
+from project_service.access.rules import may_create_tag
 from project_service.areas.repositories.code_reading import optional_code
 from project_service.areas.repositories.refs import changes as ref_changes
 from project_service.areas.repositories.releases import hooks, queries

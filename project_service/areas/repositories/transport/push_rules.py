@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from project_service.access.abilities import may_create_tag, role_of
 from project_service.access.identity import Caller
+from project_service.access.roles import role_of
+from project_service.access.rules import may_create_tag
 from project_service.domain.access_levels import Role
 from project_service.domain.projects import Project
 from project_service.domain.repositories.protected_refs import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from project_service.access.abilities import forget_roles
 from project_service.access.identity import Caller
+from project_service.access.roles import forget_roles
 from project_service.areas.repositories.transport import push_events, push_hooks
 from project_service.areas.repositories.transport.git_access import NO_PUSH, GitRefused, check_push
 from project_service.areas.repositories.transport.push_facts import FactMissing, PushFacts, is_branch_without_commit

@@ -10,8 +10,8 @@ from typing import Any
 
 from sqlalchemy import select
 
-from project_service.access.abilities import role_of
 from project_service.access.identity import caller, current_user
+from project_service.access.roles import role_of
 from project_service.areas.repositories.refs import changes, first_commits
 from project_service.areas.repositories.transport import receiving
 from project_service.areas.repositories.writing.trees import ChangedTree

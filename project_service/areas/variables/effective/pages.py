@@ -12,9 +12,10 @@ from urllib.parse import urlencode
 from flask import Response, render_template, request
 
 from project_service.access import sections
-from project_service.access.abilities import Ability, allowed, load_roles
+from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
 from project_service.access.pages import PageBlueprint
+from project_service.access.roles import load_roles
 from project_service.areas.variables import queries
 from project_service.areas.variables.effective import precedence
 from project_service.areas.variables.effective.expansion import expand

@@ -6,8 +6,9 @@ import functools
 from typing import Any
 from urllib.parse import quote
 
-from project_service.access.abilities import Ability, allowed, may_see_issue
+from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
+from project_service.access.rules import may_see_issue
 from project_service.areas.vulnerabilities.levels import CONFIDENCES, SEVERITIES
 from project_service.areas.vulnerabilities.locations import text
 from project_service.areas.vulnerabilities.models import DISMISSAL, ISSUE, MERGE_REQUEST, Feedback, Finding

@@ -82,16 +82,16 @@ bench-peers: $(DEV) ## compare the ingestion of alerts with Alerta, which is ins
 	$(BIN)/python -m benchmarks.peers $(ARGS)
 
 nightly: $(DEV) ## run every test on both databases with branch coverage, long forms included
-	$(PYTEST) --cov --cov-branch --both-databases -m "not soak" $(ARGS)
+	$(PYTEST) --cov --cov-branch --both-databases --timeout 3600 -m "not soak" $(ARGS)
 
 screenshots: $(DEV) ## update the screenshots of the documentation
 	$(BIN)/python -m scripts.screenshots
 
 security: $(DEV) ## run bandit, semgrep and pip-audit; a part of nightly
-	$(BIN)/python -m pytest -m nightly tests/security/test_scanners.py $(ARGS)
+	$(BIN)/python -m pytest --timeout 3600 -m nightly tests/security/test_scanners.py $(ARGS)
 
 soak: $(DEV) ## run half an hour of load, and check memory and open files
-	$(BIN)/python -m pytest -m soak $(ARGS)
+	$(BIN)/python -m pytest --timeout 7200 -m soak $(ARGS)
 
 wheel: $(RUN) ## build the wheel and the constraints for its dependencies in dist/
 	rm -rf dist

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -252,7 +255,15 @@ def test_a_missing_key_stops_writing_commands(run, data_dir, tmp_path, capfd):
     run("db", "upgrade", DATA_DIR=str(tmp_path))
     (tmp_path / KEY_FILE).unlink()
 
-    for words in (("db", "upgrade"), ("worker",), ("serve", "--port", "0")):
+    for words in (("db", "upgrade"), ("worker",)):
         response = run(*words, DATA_DIR=str(tmp_path))
-        told = response.output + capfd.readouterr().err  # of what serve starts
+        told = response.output + capfd.readouterr().err
         assert (response.exit_code, "encrypted with another key" in told) == (1, True), words
+    served = subprocess.run(
+        [sys.executable, "-m", "project_service", "serve", "--port", "0"],
+        env=os.environ | {"PROJECT_SERVICE_DATA_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (served.returncode, "encrypted with another key" in served.stderr) == (1, True)

@@ -111,7 +111,7 @@ def leftovers(service, number):
     """Return stored files without a row, and left-over working directories."""
     data = service.directory / "data"
     with sqlite3.connect(data / "project-service.db") as connection:
-        tables = ("repositories", "project_files", "project_exports", "project_imports")
+        tables = ("project_files", "project_exports", "project_imports")
         known = {
             name
             for table in tables

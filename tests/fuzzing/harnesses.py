@@ -190,7 +190,7 @@ def _counts_agree(rows: list[Any], groups: list[Any]) -> None:
     assert sum(part.found for part in parts) == len(rows)
     assert all(group.parts for group in groups)
     for index, *row in rows:
-        data = row[-1]
+        data = row[-2]  # before what tracking compares
         assert 0 <= index < len(parts)
         assert data["name"]
         assert len(data["name"]) <= shapes.MAX_NAME_LENGTH

@@ -13,7 +13,7 @@ from project_service.domain.events.models import Action
 from project_service.domain.hook_payloads import IssueSnapshot, issue_payload
 from project_service.domain.note_payloads import is_confidential, note_payload
 from project_service.domain.projects import Project
-from project_service.domain.tracker import issues, label_rules, labels
+from project_service.domain.tracker import incident_events, issues, label_rules, labels
 from project_service.domain.tracker.counters import next_iid
 from project_service.domain.tracker.issues import CLOSED, OPENED, Issue
 from project_service.domain.tracker.notes import Note
@@ -159,6 +159,7 @@ def announce_note(note: Note, action: str) -> None:
 
 
 def _announce(author: User, issue: Issue, action: str, changes: dict[str, Any]) -> None:
+    incident_events.record(author, issue, action)
     flag = "confidential_issues_events" if issue.confidential else "issues_events"
     hook_events.announce(flag, issue.project, lambda: issue_payload(issue, author, action, changes))
 

@@ -20,6 +20,7 @@ from project_service.kit.http import urls
 FLAG = "alert_events"
 OPEN, UPDATE, RESOLVE, REOPEN = "open", "update", "resolve", "reopen"
 ENDED = (Status.RESOLVED, Status.IGNORED)
+SHOWN = tuple(joinedload(shown) for shown in (Alert.project, Alert.environment, Alert.issue, Alert.integration))
 
 
 def address_of(alert: Alert) -> str:
@@ -71,19 +72,14 @@ def announce_status(alert: Alert, user: User | None, before: Status) -> None:
     announce(alert, user, action, changes)
 
 
-def announce_ingested(project_id: int, opened: Iterable[int], ended: dict[int, int]) -> None:
-    """Announce alerts that a receiver has opened, and others that it has ended, with their former status."""
-    ids = [*opened, *ended]
-    hooks = hook_events.listeners(project_id, FLAG) if ids else []
-    if not hooks:
-        return
-    found = (
-        select(Alert)
-        .where(Alert.id.in_(ids))
-        .options(joinedload(Alert.project), joinedload(Alert.environment), joinedload(Alert.issue))
-        .execution_options(populate_existing=True)
-    )
-    for alert in db.session.scalars(found.order_by(Alert.id)):
+def listeners(project_id: int) -> list[Any]:
+    """Return the hooks that want events of alerts of a project."""
+    return hook_events.listeners(project_id, FLAG)
+
+
+def announce_ingested(alerts: Iterable[Alert], ended: dict[int, int], hooks: list[Any]) -> None:
+    """Announce alerts that a receiver has opened, and those that it has ended, with their former status, to hooks."""
+    for alert in alerts:
         if alert.id in ended:
             previous = Status(ended[alert.id]).name.lower()
             changes = {"status": {"previous": previous, "current": Status(alert.status).name.lower()}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from project_service.areas.alerts import queries
-from project_service.areas.alerts.alerts import hooks
+from project_service.areas.alerts.alerts import hooks, notifying
 from project_service.areas.alerts.alerts.hooks import address_of
 from project_service.areas.alerts.models import TARGET, Alert, Severity, Status
 from project_service.areas.alerts.receivers.elements import PROMETHEUS_TOOL, query_of
@@ -70,6 +70,7 @@ def on_issue_closed(issue: Issue, by: User) -> None:
         before = Status(alert.status)
         alert.status, alert.ended_at = Status.RESOLVED, clock.now()
         hooks.announce_status(alert, by, before)
+        notifying.record_status(alert, by, before)
         note(by, alert, f"changed the status to **{Status.RESOLVED.title}** by closing issue #{issue.iid}")
 
 

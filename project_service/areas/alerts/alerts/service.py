@@ -12,7 +12,7 @@ from sqlalchemy import func, select, update
 from project_service.access import audit
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
-from project_service.areas.alerts.alerts import hooks, incidents
+from project_service.areas.alerts.alerts import hooks, incidents, notifying
 from project_service.areas.alerts.alerts.incidents import note
 from project_service.areas.alerts.models import Alert, AlertTodo, IncidentSetting, Status
 from project_service.domain.projects import Project
@@ -46,6 +46,7 @@ def change_status(author: User, alert: Alert, status: Status, *, ended_at: dt.da
         alert.status = status
         alert.ended_at = (ended_at or clock.now()) if status == Status.RESOLVED else None
     hooks.announce_status(alert, author, before)
+    notifying.record_status(alert, author, before)
     note(author, alert, f"changed the status to **{status.title}**")
     if status == Status.RESOLVED:
         finish_todo(author, alert)

@@ -16,6 +16,7 @@ from project_service.areas.alerts.receivers.reports import ParsedAlert, ReadingR
 from project_service.domain import path_registry
 from project_service.domain.bots import ALERT_BOT, id_of_bot
 from project_service.domain.instance_settings import RECEIVERS_THROTTLE, value_of
+from project_service.domain.notifications.events import has_listeners
 from project_service.domain.projects import Project
 from project_service.kit import clock
 from project_service.kit.db.session import db, insert
@@ -43,6 +44,7 @@ class AlertReceiver:
     throttled: bool | None
     bot_id: int | None
     send_recovery_email: bool
+    notifies: bool  # somebody may be told of its alerts
     preset: str | None = None
     severity_mapping: dict[str, Any] | None = None
     resolved_values: list[str] | None = None
@@ -125,6 +127,7 @@ def _receivers_where(condition: ColumnElement[bool]) -> Select[Any]:
             value_of(f"{RECEIVERS_THROTTLE}_enabled").scalar_subquery(),
             id_of_bot(ALERT_BOT).scalar_subquery(),
             func.coalesce(settings.send_recovery_email, false()),
+            has_listeners(projects.id, projects.namespace_id),
             *(integrations[name] for name in ("preset", "severity_mapping", "resolved_values", "time_zone")),
         )
         .select_from(tables)

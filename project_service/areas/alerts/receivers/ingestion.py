@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import Select, bindparam, func, select, text, update
 
-from project_service.areas.alerts.alerts import hooks, incidents, mails
+from project_service.areas.alerts.alerts import hooks, incidents, mails, notifying
 from project_service.areas.alerts.models import TARGET, Alert, Severity, Status
 from project_service.areas.alerts.receivers.endpoints import AlertReceiver
 from project_service.areas.alerts.receivers.payloads import newest_of_each
@@ -239,9 +239,9 @@ class _Ingestion:
         )
 
     def _follow_up(self, stored: list[tuple[StoredAlert, AlertReport]], with_incident: list[int]) -> None:
-        """Incidents and mails, where the project wants them, and the incidents of alerts that have ended."""
+        """Hooks, notifications and incidents, where the project wants them, and incidents of alerts that have ended."""
         receiver = self.receiver
-        hooks.announce_ingested(receiver.project_id, sorted(self.opened), self.former_statuses)
+        self._announce()
         if receiver.auto_close_incident and with_incident:
             for alert in db.session.scalars(_fresh(with_incident)):
                 incidents.close_incident(bot(ALERT_BOT), alert)
@@ -263,6 +263,20 @@ class _Ingestion:
             self.opened.discard(alert_id)
             return True
         return False
+
+    def _announce(self) -> None:
+        """Announce the alerts that were opened or ended, which are loaded only if a hook or anybody listens."""
+        changed = sorted((*self.opened, *self.former_statuses))
+        listening = hooks.listeners(self.receiver.project_id) if changed else []
+        if not changed or not (listening or self.receiver.notifies):
+            return
+        alerts = list(db.session.scalars(_fresh(changed).options(*hooks.SHOWN)))
+        if listening:
+            hooks.announce_ingested(alerts, self.former_statuses, listening)
+        if self.receiver.notifies:
+            opened = [alert for alert in alerts if alert.id in self.opened]
+            ended = [alert for alert in alerts if alert.id in self.former_statuses]
+            notifying.record_ingested(self.receiver.project_id, opened, ended)
 
 
 def _fresh(ids: list[int]) -> Select[Alert]:

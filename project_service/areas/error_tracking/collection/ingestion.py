@@ -97,7 +97,7 @@ def store(receiver: EventReceiver, event_id: str, event: ParsedEvent) -> None:
     if is_new:
         prune_errors(receiver.project_id, receiver.errors_per_project, except_id=known.id)
     if is_new or stored.regressed:
-        follow_ups.follow_up(known.id, regressed=stored.regressed)
+        follow_ups.follow_up(known.id, environment=event.environment, regressed=stored.regressed)
 
 
 def user_digest(receiver: EventReceiver, event: ParsedEvent) -> str | None:

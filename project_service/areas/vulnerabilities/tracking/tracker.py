@@ -21,6 +21,7 @@ from project_service.areas.vulnerabilities.models import (
     TrackedFinding,
     TrackedFindingState,
 )
+from project_service.areas.vulnerabilities.tracking import notifying
 from project_service.areas.vulnerabilities.tracking.matching import Candidate, Pair, Sighting, match_by_key, match_group
 from project_service.areas.vulnerabilities.tracking.states import (
     DETECTED,
@@ -54,6 +55,8 @@ def track(pipeline: Pipeline, series: TrackedSeries, sightings: list[Sighting]) 
     tracker = _Tracker(pipeline, series)
     counts = tracker.match(sightings)
     counts[TrackingOutcome.RESOLVED] = tracker.resolve() if tracker.is_newest else 0
+    if tracker.is_of_default_branch:
+        notifying.record(pipeline, series.scanner, tracker.new)
     return {
         name: counts[name]
         for name in (
@@ -78,6 +81,8 @@ class _Tracker:
             *self._reports_of_series(),
         )
         self.is_newest = db.session.scalar(newer.limit(1)) is None
+        self.is_of_default_branch = pipeline.ref == self._default
+        self.new: list[Sighting] = []
 
     def match(self, sightings: list[Sighting]) -> Counter[str]:
         """Match findings, and write which tracked finding they are."""
@@ -90,10 +95,12 @@ class _Tracker:
             for sighting, candidate in batch:
                 outcome = TRANSITIONS[candidate.state, Observation.SEEN].outcome
                 counts[str(outcome)] += 1
+                self.new += [sighting] * (outcome is TrackingOutcome.NEW)
                 counts[MOVED] += outcome is TrackingOutcome.KNOWN and _place(sighting) != _place(candidate)
             self._write(batch)
         for some in _batches(one for one in kept if id(one) not in matched):
             counts[TrackingOutcome.NEW] += len(some)
+            self.new += some
             self._add(some)
         # a duplicate of another report's finding is seen, but neither counted nor tracked anew
         for dropped in _batches(one for one in sightings if not one.is_kept):

@@ -14,8 +14,8 @@ import datetime as dt
 import re
 import smtplib
 import ssl
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from email.header import Header
 from email.utils import formatdate, make_msgid, parseaddr
 
@@ -63,11 +63,12 @@ class EarlierMail(Model):
 
 @dataclass(frozen=True, slots=True)
 class OutgoingMail:
-    """The content of a mail."""
+    """The content of a mail, with headers beside those of every mail."""
 
     recipient: str
     subject: str
     body: str
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 def is_on() -> bool:
@@ -139,6 +140,18 @@ def drain() -> None:
     )
 
 
+def send_now(outgoing: OutgoingMail) -> deliveries.DeliveryOutcome:
+    """Send one mail through a connection of its own, for a caller that records what becomes of it."""
+    settings: Settings = current_app.config["SETTINGS"]
+    if not settings.smtp_host:
+        return deliveries.DeliveryOutcome(deliveries.DeliveryResult.FINAL, "no mail server is configured")
+    try:
+        with connect(settings) as server:
+            return _send(server, settings, outgoing)
+    except (OSError, smtplib.SMTPException) as error:
+        return deliveries.DeliveryOutcome(deliveries.DeliveryResult.AGAIN, f"{type(error).__name__}: {error}")
+
+
 def connect(settings: Settings) -> smtplib.SMTP:
     """Connect to the configured SMTP server, with TLS and login as configured."""
     host, port = settings.smtp_host or "", settings.smtp_port
@@ -177,10 +190,20 @@ def build(mail_from: str, outgoing: OutgoingMail) -> bytes:
         "MIME-Version": "1.0",
         "Content-Type": "text/plain; charset=utf-8",
         "Content-Transfer-Encoding": "quoted-printable",
-    }
+    } | {name: _header(name, value) for name, value in outgoing.headers.items()}
     head = "".join(f"{field}: {value}\r\n" for field, value in headers.items())
     body = LINE_END.sub("\r\n", outgoing.body.removesuffix("\n")) + "\r\n"
     return head.encode() + b"\r\n" + binascii.b2a_qp(body.encode(), istext=True)
+
+
+def _header(name: str, value: str) -> str:
+    """Return the value of a further header; ids of messages must not be encoded."""
+    value = " ".join(value.split())
+    if name in ("Message-ID", "References", "List-Unsubscribe"):
+        if not value.isascii() or not value.isprintable():
+            raise ValueError(f"the header {name} has characters that cannot be sent")
+        return value
+    return _text(value, name)
 
 
 def _text(text: str, field: str) -> str:

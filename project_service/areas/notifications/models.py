@@ -64,6 +64,7 @@ class NotificationChannel(Timestamps, Model):
     final_failures: Mapped[int] = mapped_column(default=0)
     troubled_since: Mapped[dt.datetime | None]
     failing_since: Mapped[dt.datetime | None]
+    probe_at: Mapped[dt.datetime | None]  # while it fails, nothing is sent before
     last_error: Mapped[str | None]
     last_delivered_at: Mapped[dt.datetime | None]
     tokens: Mapped[float | None] = mapped_column(Float)

@@ -6,11 +6,9 @@ What is needed is copied from the rows first (``HookRequest``), so that no trans
 from __future__ import annotations
 
 import hashlib
-import hmac
 import ssl
 import time
 import uuid
-from base64 import b64decode, b64encode
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -23,6 +21,7 @@ from project_service.kit import clock, exact_json
 from project_service.kit.http import urls
 from project_service.kit.security.outgoing_http.client import Client, RequestFailed
 from project_service.kit.security.outgoing_http.rules import Blocked, Policy
+from project_service.kit.security.standard_webhooks import signature
 
 TOTAL_SECONDS = 10.0
 MAX_PAYLOAD_BYTES = 25 << 20
@@ -30,7 +29,6 @@ MAX_ANSWER_BYTES = 8 << 10
 MAX_RESPONSE_HEADERS = 50
 MAX_HEADER_BYTES = 1 << 10
 INTERNAL_ERROR = "internal error"
-SIGNING_PREFIX = "whsec_"
 TOO_LARGE = f"The payload has more than {MAX_PAYLOAD_BYTES >> 20} MB"
 
 
@@ -126,13 +124,6 @@ def request_of(
         payload_id=payload_id,
         attempt=attempt,
     )
-
-
-def signature(signing_token: str, message_id: str, timestamp: int, body: bytes) -> str:
-    """Return the value of ``webhook-signature`` (Standard Webhooks)."""
-    key = b64decode(signing_token.removeprefix(SIGNING_PREFIX))
-    signed = f"{message_id}.{timestamp}.".encode() + body
-    return "v1," + b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()
 
 
 def url_digest(url: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hmac
 import re
 import uuid
-from base64 import b64decode
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +15,6 @@ from project_service.areas.webhooks.models import DISABLED, EVENTS, GROUP_EVENTS
 from project_service.areas.webhooks.queries import Owner
 from project_service.areas.webhooks.requests import (
     INTERNAL_ERROR,
-    SIGNING_PREFIX,
     HookResponse,
     perform,
     request_of,
@@ -32,6 +30,7 @@ from project_service.kit.db.locking import delete_locked
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import BadParameters, NotFound, ServiceError, Unprocessable
 from project_service.kit.security.outgoing_http import rules
+from project_service.kit.security.standard_webhooks import is_signing_token
 
 MAX_HOOKS_OF_PROJECT, MAX_HOOKS_OF_GROUP = 100, 50
 MAX_URL_LENGTH = 8192
@@ -39,7 +38,6 @@ MAX_TOKEN_LENGTH = 8192
 MAX_LENGTHS = {"name": 255, "description": 2048, "custom_webhook_template": 4096}
 MAX_PAIRS = 20
 MAX_VALUE_LENGTH = 2048
-SIGNING_KEY_BYTES = 32
 KEY = re.compile(r"[A-Za-z]+[0-9]*([._-][A-Za-z0-9]+)*")
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 LINE_BREAKS = re.compile(r"[\r\n]|%0a|%0d|%5cn|%5cr|\\n|\\r", re.IGNORECASE)
@@ -274,7 +272,7 @@ def _problems(hook: WebHook) -> dict[str, list[str]]:
             problems[attribute] = ["must be a valid json schema"]
     if hook.token and (len(hook.token) > MAX_TOKEN_LENGTH or "\n" in hook.token):
         problems["token"] = ["is invalid"]
-    if hook.signing_token and not _is_signing_token(hook.signing_token):
+    if hook.signing_token and not is_signing_token(hook.signing_token):
         problems["signing_token"] = ["is invalid"]
     for name, length in MAX_LENGTHS.items():
         if len(getattr(hook, name) or "") > length:
@@ -291,16 +289,6 @@ def _url_problem(hook: WebHook) -> str | None:
     except rules.Blocked as error:
         return f"is blocked: {error}"
     return None
-
-
-def _is_signing_token(token: str) -> bool:
-    try:
-        return (
-            token.startswith(SIGNING_PREFIX)
-            and len(b64decode(token.removeprefix(SIGNING_PREFIX), validate=True)) == SIGNING_KEY_BYTES
-        )
-    except ValueError:
-        return False
 
 
 def _refuse(problems: dict[str, list[str]], *, is_new: bool) -> None:

@@ -27,6 +27,9 @@ A receiver is a text ``kind:id``, such as ``web_hook:12``. Everything about one 
 ``retry_delay(...)``   after an outcome ``AGAIN``: the pause before the next attempt, ``None`` to give up
 =====================  ===============================================================================================
 
+Where deliveries are the result of work that must not be done in a request, a source (``add_source()``) does it in the
+sending job, in a thread of its own.
+
 Outcomes: ``DELIVERED``, ``AGAIN`` (repeat later), ``FINAL`` (do not repeat), ``DROPPED`` (no receiver any more).
 """
 
@@ -49,6 +52,7 @@ from project_service.kit.deliveries.senders import (
     Loaded,
     ReceiverUnavailable,
     Sender,
+    add_source,
     backoff,
     register,
 )
@@ -64,6 +68,7 @@ __all__ = [
     "ReceiverUnavailable",
     "Sender",
     "add_payload",
+    "add_source",
     "backoff",
     "enqueue",
     "enqueue_all",

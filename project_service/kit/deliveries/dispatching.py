@@ -10,6 +10,8 @@ import contextvars
 import datetime as dt
 import threading
 import time
+import traceback
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import structlog
@@ -22,7 +24,7 @@ from project_service.kit import clock, jobs
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.deliveries import outbox
 from project_service.kit.deliveries.models import Delivery
-from project_service.kit.deliveries.senders import SENDERS, ReceiverUnavailable
+from project_service.kit.deliveries.senders import SENDERS, SOURCES, ReceiverUnavailable
 from project_service.kit.deliveries.sending import Held, ThreadShares, is_due, send_batch
 
 THREADS = 24
@@ -56,6 +58,9 @@ def send_deliveries() -> None:
 def send_all_due() -> None:
     """Send everything that is due in this thread, and return: for tests and commands."""
     dispatcher = Dispatcher()
+    for source in SOURCES:
+        while source():
+            pass
     while receivers := dispatcher.ready():
         for receiver in receivers:
             dispatcher.work_on(receiver)
@@ -83,19 +88,27 @@ class Dispatcher:
 
         """
         ends = time.monotonic() + seconds
-        with ThreadPoolExecutor(THREADS, thread_name_prefix="delivery") as pool:
-            while time.monotonic() < ends:
-                try:
-                    receivers = self.ready()
-                except OperationalError as error:
-                    log.warning("database unavailable", error=str(error.orig))
-                    receivers = []
-                for receiver in receivers:
-                    if not self._start(receiver):
-                        continue
-                    pool.submit(contextvars.copy_context().run, self._work_in_thread, receiver)
-                if self._lost.wait(POLL_SECONDS):
-                    raise jobs.LeaseLost
+        with ThreadPoolExecutor(THREADS + len(SOURCES), thread_name_prefix="delivery") as pool:
+            for source in SOURCES:
+                pool.submit(contextvars.copy_context().run, self._work_for_source, source, ends)
+            try:
+                self._dispatch(pool, ends)
+            finally:
+                self._lost.set()  # ends the threads of sources
+
+    def _dispatch(self, pool: ThreadPoolExecutor, ends: float) -> None:
+        while time.monotonic() < ends:
+            try:
+                receivers = self.ready()
+            except OperationalError as error:
+                log.warning("database unavailable", error=str(error.orig))
+                receivers = []
+            for receiver in receivers:
+                if not self._start(receiver):
+                    continue
+                pool.submit(contextvars.copy_context().run, self._work_in_thread, receiver)
+            if self._lost.wait(POLL_SECONDS):
+                raise jobs.LeaseLost
 
     def ready(self) -> list[str]:
         """Return the receivers with due deliveries that no thread works for and that are not held, in turn."""
@@ -145,6 +158,21 @@ class Dispatcher:
         seconds = min(seconds, RECHECK_SECONDS) if recheck else seconds
         with self._lock:
             self._held[receiver] = time.monotonic() + max(seconds, 0.05)
+
+    def _work_for_source(self, source: Callable[[], bool], ends: float) -> None:
+        """Call a source until the job ends; an error is logged, and it is called again after a pause."""
+        pause = POLL_SECONDS
+        while not self._lost.wait(pause) and time.monotonic() < ends:
+            pause = POLL_SECONDS
+            try:
+                with self._app.app_context():
+                    while source() and time.monotonic() < ends:
+                        pass
+            except jobs.LeaseLost:
+                self._lost.set()
+            except Exception as error:  # noqa: BLE001  # what was not done is done by the next call
+                log.error("source of deliveries failed", error=str(error), traceback=traceback.format_exc())
+                pause = RECHECK_SECONDS
 
     def _work_in_thread(self, receiver: str) -> None:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -81,11 +81,21 @@ class Sender(ABC):
 
 
 SENDERS: dict[str, Sender] = {}
+SOURCES: list[Callable[[], bool]] = []
 
 
 def register(sender: Sender) -> None:
     """Make the sender of a kind known; the name is stored with deliveries and must never change."""
     SENDERS[sender.kind] = sender
+
+
+def add_source(source: Callable[[], bool]) -> None:
+    """Register a function that the sending job calls all the time to write deliveries, in steps of its own.
+
+    It returns whether there may be more to do at once.
+    """
+    if source not in SOURCES:
+        SOURCES.append(source)
 
 
 def backoff(

@@ -77,6 +77,7 @@ def upgrade() -> None:
         sa.Column("final_failures", KEY, nullable=False),
         sa.Column("troubled_since", sa.DateTime(timezone=True), nullable=True),
         sa.Column("failing_since", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("probe_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("last_error", sa.String(), nullable=True),
         sa.Column("last_delivered_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("tokens", sa.Float(), nullable=True),

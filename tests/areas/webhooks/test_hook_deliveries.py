@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from project_service.areas.alerts.alerts.hooks import announce_ingested
+from project_service.areas.alerts.alerts.hooks import announce_ingested, listeners
 from project_service.areas.alerts.alerts.service import change_status
 from project_service.areas.alerts.models import Alert, Status
 from project_service.areas.webhooks.models import WebHook, WebHookLog
@@ -323,7 +323,7 @@ def test_an_alert_is_sent_when_it_is_opened_and_when_its_status_changes(make_hoo
         alert = Alert(project_id=project.id, iid=1, title="Disk full", started_at=now)
         db.session.add(alert)
         db.session.flush()
-        announce_ingested(project.id, [alert.id], {})
+        announce_ingested([alert], {}, listeners(project.id))
         change_status(people["max"], alert, Status.RESOLVED)
 
     deliveries.send_all_due()

@@ -48,7 +48,7 @@ def holds(matcher: dict[str, Any], event: NotificationEvent) -> bool:
             wanted = wanted.lower()
         found = wanted in values
     else:
-        found = any(wildcards.matches(wanted.casefold(), value.casefold()) for value in values)
+        found = any(_matches(wanted.casefold(), value.casefold()) for value in values)
     return found if operator in ("is", "matches") else not found
 
 
@@ -78,6 +78,10 @@ def is_within(period: dict[str, Any], at: dt.datetime) -> bool:
     if begin == end:
         return today in period["days"]
     return (today in period["days"] and minute >= begin) or (yesterday in period["days"] and minute < end)
+
+
+def _matches(pattern: str, value: str) -> bool:
+    return wildcards.matches(pattern, value) or (not value and pattern.strip("*") == "")
 
 
 def _is_in_environment(wanted: str | None, environment: str | None) -> bool:

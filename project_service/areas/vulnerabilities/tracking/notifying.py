@@ -22,7 +22,7 @@ def record(pipeline: Pipeline, scanner: str, new: list[Sighting]) -> None:
         return
     worst = sorted(new, key=lambda sighting: sighting.severity_order)[:MAX_LISTED]
     counts = Counter(_severity(sighting) for sighting in new)
-    path = f"/{pipeline.project.full_path}/-/security/findings"
+    path = f"/{pipeline.project.full_path}/-/security/dashboard"
     snapshot = {
         "id": pipeline.id,
         "title": worst[0].name,

@@ -1,0 +1,104 @@
+"""The log of messages: written before they are sent, updated with each attempt (section 4.3).
+
+Sections are those of the notifications and on-call reference.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from sqlalchemy import func, select
+
+from project_service.areas.notifications.messages import Message
+from project_service.areas.notifications.models import (
+    DELIVERED,
+    DROPPED,
+    FAILED,
+    MERGED,
+    PAGERDUTY,
+    WAITING,
+    NotificationChannel,
+    NotificationDelivery,
+)
+from project_service.domain.projects import Project
+from project_service.domain.users import User
+from project_service.kit import clock, deliveries
+from project_service.kit.db.session import db
+
+MAX_MESSAGES_PER_DAY = 1000
+LIMIT_REACHED = f"more than {MAX_MESSAGES_PER_DAY} messages in a day (UTC)"
+PERSON = "notification_user"
+MAX_ERROR = 500
+
+
+def write(
+    message: Message,
+    *,
+    project: Project | None,
+    channel: NotificationChannel | None = None,
+    user: User | None = None,
+) -> NotificationDelivery:
+    """Write a message to a channel or a person and queue it, in the current transaction."""
+    delivery = NotificationDelivery(
+        project=project,
+        channel=channel,
+        channel_name=None if channel is None else channel.name,
+        user=user,
+        recipient=channel.target if channel is not None else user.email if user is not None else "",
+        kind=message.kind,
+        title=message.title,
+        content=message.as_json(),
+        triggered_count=message.counts["triggered"],
+        resolved_count=message.counts["resolved"],
+        other_count=message.counts["other"],
+        status=WAITING,
+        attempts=0,
+        created_at=clock.now(),
+    )
+    db.session.add(delivery)
+    db.session.flush()
+    receiver = channel.receiver if channel is not None else f"{PERSON}:{user.id}" if user is not None else None
+    if receiver is None:
+        drop(delivery, "the recipient was deleted")
+    elif channel is not None and channel.type != PAGERDUTY and _number_today(channel) > MAX_MESSAGES_PER_DAY:
+        drop(delivery, LIMIT_REACHED)
+    else:
+        deliveries.enqueue(receiver, {"delivery": delivery.id})
+    return delivery
+
+
+def drop(delivery: NotificationDelivery, reason: str) -> None:
+    """Note that a message is not sent."""
+    delivery.status, delivery.error, delivery.next_attempt_at = DROPPED, reason, None
+
+
+def note_attempt(
+    delivery: NotificationDelivery,
+    *,
+    delivered: bool,
+    response_status: str | None,
+    error: str | None,
+    next_attempt_at: dt.datetime | None,
+) -> None:
+    """Note an attempt to send a message."""
+    delivery.attempts += 1
+    delivery.response_status = response_status
+    delivery.error = None if error is None else error[:MAX_ERROR]
+    delivery.next_attempt_at = next_attempt_at
+    if delivered:
+        delivery.status, delivery.delivered_at = DELIVERED, clock.now()
+    else:
+        delivery.status = WAITING if next_attempt_at is not None else FAILED
+
+
+def merge_into(delivery: NotificationDelivery, others: list[NotificationDelivery]) -> None:
+    """Note that late messages are sent as one."""
+    for other in others:
+        other.status, other.merged_into_id, other.next_attempt_at = MERGED, delivery.id, None
+
+
+def _number_today(channel: NotificationChannel) -> int:
+    midnight = clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    log = NotificationDelivery
+    today = select(func.count()).where(log.channel_id == channel.id, log.created_at >= midnight, log.kind == "message")
+    return db.session.scalar(today) or 0

@@ -1,0 +1,107 @@
+"""State of channels: their rate, failures in a row, and who is told of them (section 14.5).
+
+Sections are those of the notifications and on-call reference.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from sqlalchemy import select
+
+from project_service.areas.notifications.models import NotificationChannel
+from project_service.domain.access_levels import Role
+from project_service.domain.memberships import Membership, alive, members_for_choice
+from project_service.domain.users import ACTIVE, User
+from project_service.kit import clock, mail
+from project_service.kit.db.session import db
+from project_service.kit.deliveries import DeliveryOutcome, DeliveryResult
+
+MINUTE_SECONDS = 60
+TROUBLE_TIME = dt.timedelta(hours=1)
+PROBE_INTERVAL = dt.timedelta(minutes=30)
+DISABLED_AFTER = dt.timedelta(days=14)
+MAX_ERROR = 500
+
+
+def held_until(channel: NotificationChannel) -> dt.datetime | None:
+    """Return until when a channel takes nothing: it fails, or has reached its rate."""
+    now = clock.now()
+    if channel.failing_since is not None and channel.probe_at is not None and channel.probe_at > now:
+        return channel.probe_at
+    tokens = _tokens(channel, now)
+    if tokens >= 1:
+        return None
+    return now + dt.timedelta(seconds=(1 - tokens) * MINUTE_SECONDS / channel.rate_per_minute)
+
+
+def note_result(channel: NotificationChannel, outcome: DeliveryOutcome, final_failures: int) -> None:
+    """Count the result of an attempt."""
+    now = clock.now()
+    channel.tokens, channel.tokens_at = max(_tokens(channel, now) - 1, 0.0), now
+    if outcome.result is DeliveryResult.DELIVERED:
+        note_success(channel)
+        return
+    channel.last_error = (outcome.error or "")[:MAX_ERROR]
+    channel.troubled_since = channel.troubled_since or now
+    if outcome.result is DeliveryResult.FINAL:
+        channel.final_failures += 1
+    if channel.failing_since is not None:
+        channel.probe_at = now + PROBE_INTERVAL
+    elif channel.final_failures >= final_failures or now - channel.troubled_since >= TROUBLE_TIME:
+        channel.failing_since, channel.probe_at = now, now + PROBE_INTERVAL
+        _tell(channel, "fails", f"The last error was: {channel.last_error}")
+
+
+def note_success(channel: NotificationChannel) -> None:
+    """Note that a message or a test was delivered."""
+    was_failing = channel.failing_since is not None
+    channel.last_delivered_at, channel.last_error = clock.now(), None
+    channel.troubled_since = channel.failing_since = channel.probe_at = None
+    channel.final_failures = 0
+    if was_failing:
+        _tell(channel, "works again", "Messages that waited are sent as one.")
+
+
+def disable_failing() -> None:
+    """Disable the channels that have failed for ``DISABLED_AFTER``."""
+    failing = select(NotificationChannel).where(
+        NotificationChannel.failing_since < clock.now() - DISABLED_AFTER, NotificationChannel.enabled
+    )
+    for channel in db.session.scalars(failing):
+        channel.enabled = False
+        _tell(channel, "was disabled", f"It has failed for 14 days, last with: {channel.last_error}")
+
+
+def number_failing() -> int:
+    """Return how many enabled channels fail."""
+    failing = select(NotificationChannel.id).where(
+        NotificationChannel.failing_since.is_not(None), NotificationChannel.enabled
+    )
+    return len(db.session.scalars(failing).all())
+
+
+def _tokens(channel: NotificationChannel, now: dt.datetime) -> float:
+    """Return how many messages the channel may send now; at most those of a minute."""
+    if channel.tokens is None or channel.tokens_at is None:
+        return float(channel.rate_per_minute)
+    seconds = max((now - channel.tokens_at).total_seconds(), 0.0)
+    return min(channel.tokens + seconds * channel.rate_per_minute / MINUTE_SECONDS, float(channel.rate_per_minute))
+
+
+def _tell(channel: NotificationChannel, what: str, why: str) -> None:
+    """Queue a mail to those who can fix a channel: maintainers, owners of the group, or the user."""
+    if channel.user is not None:
+        place, recipients = "your account", [channel.user.email]
+    elif channel.project is not None:
+        place = channel.project.full_path
+        people = members_for_choice(channel.project, least=Role.MAINTAINER).with_only_columns(User.email)
+        recipients = list(db.session.scalars(people.where(User.state == ACTIVE)))
+    else:
+        place = "" if channel.group is None else channel.group.full_path
+        owners = select(Membership.user_id).where(
+            Membership.namespace_id == channel.group_id, Membership.access_level >= Role.OWNER, alive()
+        )
+        recipients = list(db.session.scalars(select(User.email).where(User.id.in_(owners), User.state == ACTIVE)))
+    subject = f'The notification channel "{channel.name}" {what}'
+    mail.queue(recipients, subject, f"{subject} ({place}, {channel.target}).\n\n{why}\n")

@@ -1,0 +1,11 @@
+"""The address that a user has chosen for messages (notifications and on-call reference, section 8.2)."""
+
+from __future__ import annotations
+
+from project_service.domain.projects import Project
+from project_service.domain.users import User
+
+
+def address_of(user: User, project: Project | None) -> str:
+    """Return the primary address: it is the only one of a user that this service has verified."""
+    return user.email

@@ -1,0 +1,207 @@
+"""Messages of groups that are due (notifications and on-call reference, sections 7.4 and 8.3)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from typing import Any
+
+from sqlalchemy import Select, case, func, select, update
+
+from project_service.areas.notifications import deliveries_log, messages
+from project_service.areas.notifications.messages import Message
+from project_service.areas.notifications.models import (
+    PAGERDUTY,
+    NotificationAnnouncement,
+    NotificationChannel,
+    NotificationGroup,
+    NotificationItem,
+)
+from project_service.areas.notifications.personal import quiet_hours
+from project_service.areas.notifications.routing import texts
+from project_service.domain.notifications.models import (
+    ALERT,
+    ALERT_ACKNOWLEDGED,
+    ERROR,
+    FINDING,
+    ISSUE,
+    OPENING,
+    SEVERITIES,
+    NotificationEvent,
+)
+from project_service.domain.users import User
+from project_service.kit import clock, jobs
+from project_service.kit.db.session import db, insert, unit_of_work
+
+GROUPS_PER_STEP = 20
+MAX_ITEMS = 50
+PAGER_ITEMS_PER_STEP = 200
+ENDS = ("alert_resolved", "incident_closed")
+_severity = case({name: number for number, name in enumerate(SEVERITIES)}, value=NotificationEvent.severity, else_=0)
+
+
+def send_due(until: dt.datetime) -> bool:
+    """Turn groups that were due at a moment into messages; false if none was due."""
+    due = select(NotificationGroup).where(NotificationGroup.due_at <= until)
+    with unit_of_work(write=False):
+        is_due = db.session.scalar(due.with_only_columns(NotificationGroup.id).limit(1)) is not None
+    if not is_due:
+        return False
+    with jobs.step():
+        groups = due.order_by(NotificationGroup.due_at, NotificationGroup.id).limit(GROUPS_PER_STEP)
+        for group in db.session.scalars(groups).all():
+            _send(group)
+    return True
+
+
+def _send(group: NotificationGroup) -> None:
+    """Write the message of a group, or end a group for which nothing waits."""
+    items = _waiting(group)
+    kind, _, number = group.target.partition(":")
+    now = clock.now()
+    quiet_until = quiet_hours.end_of(int(number), now) if kind == "user" else None
+    if quiet_until is not None:
+        if quiet_hours.lets_critical_pass(int(number)):
+            items = items.where(NotificationEvent.severity.in_(("critical", "unknown")))
+        else:
+            items = items.limit(0)
+    ids = list(db.session.scalars(items.with_only_columns(NotificationItem.id)))
+    if not ids:
+        if quiet_until is not None:
+            group.due_at = quiet_until
+        else:
+            db.session.delete(group)
+        return
+    channel = db.session.get(NotificationChannel, int(number)) if kind == "channel" else None
+    if channel is not None and channel.type == PAGERDUTY:
+        for item in db.session.scalars(_waiting(group).with_only_columns(NotificationItem)):
+            _write(group, channel, None, [item.id])
+    elif kind == "channel":
+        _write(group, channel, None, ids)
+    else:
+        _write(group, None, db.session.get(User, int(number)), ids)
+    group.last_sent_at = now
+    group.due_at = quiet_until or now + dt.timedelta(seconds=group.interval_seconds)
+
+
+def _waiting(group: NotificationGroup) -> Select[Any]:
+    return (
+        select(NotificationItem)
+        .join(NotificationEvent, NotificationEvent.id == NotificationItem.event_id)
+        .where(NotificationItem.group_id == group.id, NotificationItem.delivery_id.is_(None))
+        .order_by(NotificationItem.id)
+    )
+
+
+def _write(group: NotificationGroup, channel: NotificationChannel | None, user: User | None, ids: list[int]) -> None:
+    """Write the message of some items, and that the target was told of the openings among them."""
+    message = _message(group, ids)
+    message = _for_person(message, group) if user is not None else message
+    delivery = deliveries_log.write(message, project=group.project, channel=channel, user=user)
+    for start in range(0, len(ids), 500):
+        some = NotificationItem.id.in_(ids[start : start + 500])
+        db.session.execute(update(NotificationItem).where(some).values(delivery_id=delivery.id, group_id=None))
+        opened = (
+            select(NotificationEvent.subject_type, NotificationEvent.subject_id)
+            .join(NotificationItem, NotificationItem.event_id == NotificationEvent.id)
+            .where(some, NotificationEvent.kind.in_(OPENING), NotificationEvent.subject_type.in_((ALERT, ISSUE)))
+        )
+        rows = [
+            {
+                "project_id": group.project_id,
+                "subject_type": subject_type,
+                "subject_id": subject_id,
+                "target": group.target,
+                "announced_at": clock.now(),
+            }
+            for subject_type, subject_id in db.session.execute(opened.distinct())
+        ]
+        if rows:
+            db.session.execute(insert(NotificationAnnouncement).on_conflict_do_nothing(), rows)
+
+
+def _message(group: NotificationGroup, ids: list[int]) -> Message:
+    counts, listed = _counted(ids), _listed(ids)
+    project = group.project
+    number = sum(counts.values())
+    if number == 1:
+        [event] = listed
+        author = db.session.get(User, event.author_id) if event.kind == ALERT_ACKNOWLEDGED and event.author_id else None
+        fields = texts.single(project, event, author)
+    else:
+        fields = texts.several(project, counts, listed)
+    kinds = Counter[str]()
+    for (kind, _), quantity in counts.items():
+        kinds["triggered" if kind in OPENING else "resolved" if kind in ENDS else "other"] += quantity
+    rule = None if group.rule is None else {"id": group.rule.id, "name": group.rule.name}
+    return texts.build(
+        project,
+        fields,
+        rule=rule,
+        counts={name: kinds[name] for name in ("triggered", "resolved", "other")},
+        items=tuple(map(_item, listed)),
+        omitted=max(number - len(listed), 0),
+        at=min(map(texts.moment_of, listed)),
+    )
+
+
+def _for_person(message: Message, group: NotificationGroup) -> Message:
+    reason = f"rule {group.rule.name}" if group.rule is not None else "your notification level"
+    return Message.from_json(message.as_json() | {"reason": messages.one_line(reason)})
+
+
+def _counted(ids: list[int]) -> Counter[tuple[str, str]]:
+    counts: Counter[tuple[str, str]] = Counter()
+    for start in range(0, len(ids), 500):
+        rows = (
+            select(NotificationEvent.kind, NotificationEvent.severity, func.count())
+            .join(NotificationItem, NotificationItem.event_id == NotificationEvent.id)
+            .where(NotificationItem.id.in_(ids[start : start + 500]))
+            .group_by(NotificationEvent.kind, NotificationEvent.severity)
+        )
+        for kind, severity, number in db.session.execute(rows):
+            counts[kind, severity] += number
+    return counts
+
+
+def _listed(ids: list[int]) -> list[NotificationEvent]:
+    """Return the events to be listed: openings of what has not ended first, the most severe, then the oldest."""
+    found: list[NotificationEvent] = []
+    is_opening = case((NotificationEvent.kind.in_(OPENING), 0), else_=1)
+    for start in range(0, len(ids), 500):
+        rows = (
+            select(NotificationEvent)
+            .join(NotificationItem, NotificationItem.event_id == NotificationEvent.id)
+            .where(NotificationItem.id.in_(ids[start : start + 500]))
+            .order_by(is_opening, _severity, NotificationEvent.id)
+            .limit(MAX_ITEMS)
+        )
+        found += db.session.scalars(rows)
+    ended = {event.subject_id for event in found if event.kind in ENDS}
+    found.sort(
+        key=lambda event: (
+            event.kind not in OPENING or event.subject_id in ended,
+            SEVERITIES.index(event.severity) if event.severity in SEVERITIES else 0,
+            event.id,
+        )
+    )
+    return found[:MAX_ITEMS]
+
+
+def _item(event: NotificationEvent) -> dict[str, Any]:
+    """Return an item as channels of the type webhook have it."""
+    snapshot = event.snapshot
+    names = {
+        ERROR: ("id", "title", "level", "count", "url"),
+        FINDING: ("url", "severity", "title", "count"),
+    }.get(event.subject_type)
+    left_out = ("payload", "integration", "integration_id")
+    attributes = {name: value for name, value in snapshot.items() if name not in left_out}
+    if names is not None:
+        attributes = {name: snapshot.get(name, event.severity if name == "severity" else None) for name in names}
+    return {
+        "event": event.kind,
+        "at": texts.moment_of(event),
+        "silenced": bool(event.silence_ids),
+        "object_attributes": attributes,
+    }

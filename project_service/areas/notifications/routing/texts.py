@@ -1,0 +1,208 @@
+"""Titles and lines of messages about events (notifications and on-call reference, section 6)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from project_service.areas.notifications import messages
+from project_service.areas.notifications.messages import ACKNOWLEDGED, ENDED, OPEN, OTHER, Message, one_line
+from project_service.domain.hook_payloads import project_of
+from project_service.domain.notifications.models import (
+    ALERT,
+    ALERT_ACKNOWLEDGED,
+    ALERT_IGNORED,
+    ALERT_REOPENED,
+    ALERT_RESOLVED,
+    ERROR,
+    ERROR_REGRESSION,
+    FINDING,
+    INCIDENT_CLOSED,
+    ISSUE,
+    OPENING,
+    NotificationEvent,
+)
+from project_service.domain.projects import Project
+from project_service.domain.users import User
+from project_service.kit import clock
+from project_service.kit.http import urls
+
+MAX_DESCRIPTION = 500
+MAX_LISTED = 10
+MAX_SUBJECT = 150
+TIMES = "\N{MULTIPLICATION SIGN}"
+TAGS = {
+    ALERT_RESOLVED: "RESOLVED",
+    ALERT_ACKNOWLEDGED: "ACKNOWLEDGED",
+    ALERT_IGNORED: "IGNORED",
+    ALERT_REOPENED: "REOPENED",
+}
+STATES = {
+    ALERT_RESOLVED: ENDED,
+    INCIDENT_CLOSED: ENDED,
+    ALERT_ACKNOWLEDGED: ACKNOWLEDGED,
+    ALERT_IGNORED: OTHER,
+}
+
+
+def single(project: Project, event: NotificationEvent, author: User | None) -> dict[str, Any]:
+    """Return the fields of the message about one event."""
+    makers = {ALERT: _alert, ERROR: _error, FINDING: _findings, ISSUE: _incident}
+    fields = makers[event.subject_type](project, event, author)
+    return {
+        "state": STATES.get(event.kind, OPEN),
+        "severity": event.severity,
+        "environment": event.environment,
+        "url": event.snapshot["url"],
+        "mail_subject": f"{project.name} | {fields.get('tag') and '[' + fields['tag'] + '] '}{fields['headline']}",
+        "reference": f"{event.subject_type}-{event.subject_id}",
+    } | fields
+
+
+def several(project: Project, counts: Counter[tuple[str, str]], listed: Sequence[NotificationEvent]) -> dict[str, Any]:
+    """Return the fields of a message about several events, of which the most severe are listed.
+
+    ``counts`` are by kind and severity.
+    """
+    opened = Counter[str]()
+    for (kind, severity), number in counts.items():
+        if kind in OPENING:
+            opened[severity] += number
+    new = sum(opened.values())
+    ended = sum(number for (kind, _), number in counts.items() if STATES.get(kind) == ENDED)
+    other = sum(counts.values()) - new - ended
+    noun = _noun({event.subject_type for event in listed})
+    parts = ([f"{new} new"] if new else []) + ([f"{ended} resolved"] if ended else [])
+    parts += [f"{other} other"] if other else []
+    severities = ", ".join(f"{opened[name]} {name}" for name in _by_severity(opened)) if not ended else ""
+    if parts == [f"{new} new"]:
+        headline = f"{new} new {noun} in {project.name}" + (f" ({severities})" if severities else "")
+    elif parts == [f"{ended} resolved"]:
+        headline = f"{ended} {noun} resolved in {project.name}"
+    else:
+        headline = f"{', '.join(parts)} in {project.name}"
+    lines, shown = _list(listed)
+    rest = sum(counts.values()) - shown
+    return {
+        "headline": headline,
+        "lines": tuple(lines) + ((f"… and {rest} more",) if rest > 0 else ()),
+        "state": OPEN if new else ENDED if ended else OTHER,
+        "severity": next(iter(_by_severity(opened)), "unknown"),
+        "url": _address_of_list(project, listed),
+        "mail_subject": f"{project.name} | {headline}",
+    }
+
+
+def build(project: Project, fields: dict[str, Any], **more: Any) -> Message:
+    """Return a message, with control characters and line breaks of titles removed."""
+    fields = fields | more
+    fields["headline"] = messages.cut_characters(one_line(fields["headline"]), 255)
+    fields["mail_subject"] = messages.cut_characters(one_line(fields["mail_subject"]), MAX_SUBJECT)
+    fields["lines"] = tuple(messages.plain(line) for line in fields.get("lines", ()))
+    return Message(project=project_of(project), **fields)
+
+
+def summary(event: NotificationEvent) -> str:
+    """Return the line of an event in a list."""
+    tag = TAGS.get(event.kind) or ("CLOSED" if event.kind == INCIDENT_CLOSED else event.severity.upper())
+    environment = f" — {event.environment}" if event.environment else ""
+    return f"[{tag}] {one_line(event.snapshot['title'])}{environment}"
+
+
+def _alert(project: Project, event: NotificationEvent, author: User | None) -> dict[str, Any]:
+    snapshot = event.snapshot
+    tag = TAGS.get(event.kind, event.severity.upper())
+    by = f" (by {author.name})" if event.kind == ALERT_ACKNOWLEDGED and author is not None else ""
+    started = dt.datetime.fromisoformat(snapshot["started_at"])
+    facts = [("Environment", event.environment)] if event.environment else []
+    facts.append(("Started", f"{started:%Y-%m-%d %H:%M} UTC"))
+    if event.kind == ALERT_RESOLVED and snapshot["ended_at"]:
+        ended = dt.datetime.fromisoformat(snapshot["ended_at"])
+        facts.append(("Lasted", messages.duration_words(ended - started)))
+    description = messages.cut_characters(snapshot["description"] or "", MAX_DESCRIPTION)
+    environment = f"{event.environment}: " if event.environment else ""
+    return {
+        "tag": tag,
+        "headline": snapshot["title"] + by,
+        "lines": (description,) if description else (),
+        "facts": tuple(facts),
+        "mail_subject": f"{project.name} | Alert: {environment}{snapshot['title']}",
+    }
+
+
+def _error(project: Project, event: NotificationEvent, _author: User | None) -> dict[str, Any]:
+    snapshot = event.snapshot
+    words = "Error is back" if event.kind == ERROR_REGRESSION else "New error"
+    facts = [
+        ("Level", snapshot["level"]),
+        ("Release", snapshot["release"]),
+        ("Environment", event.environment),
+        ("Events", str(snapshot["count"])),
+        ("Users", str(snapshot["user_count"])),
+    ]
+    return {
+        "tag": "",
+        "headline": f"{words} in {project.name}: {snapshot['title']}",
+        "lines": (snapshot["culprit"],) if snapshot["culprit"] else (),
+        "facts": tuple((name, value) for name, value in facts if value),
+    }
+
+
+def _findings(project: Project, event: NotificationEvent, _author: User | None) -> dict[str, Any]:
+    snapshot = event.snapshot
+    number, counts = snapshot["count"], snapshot["counts"]
+    word = f"{next(iter(counts))} " if len(counts) == 1 else ""
+    lines = [f"[{one['severity'].upper()}] {one['title']} ({one['scanner']})" for one in snapshot["worst"]]
+    lines += [f"… and {number - len(lines)} more"] if number > len(lines) else []
+    facts = [("Branch", snapshot["branch"]), ("Commit", (snapshot["commit"] or "")[:8])]
+    return {
+        "tag": "",
+        "headline": f"{number} new {word}finding{'s' if number > 1 else ''} in {project.name}",
+        "lines": tuple(lines),
+        "facts": tuple((name, value) for name, value in facts if value),
+    }
+
+
+def _incident(_project: Project, event: NotificationEvent, _author: User | None) -> dict[str, Any]:
+    words = "Incident closed" if event.kind == INCIDENT_CLOSED else "Incident opened"
+    return {
+        "tag": "",
+        "headline": f"{words}: {event.snapshot['title']} (#{event.snapshot['iid']})",
+        "facts": (("Severity", event.severity),),
+    }
+
+
+def _list(listed: Sequence[NotificationEvent]) -> tuple[list[str], int]:
+    """Return the lines of events, equal ones counted, and how many events they stand for."""
+    repeated: dict[str, int] = {}
+    for event in listed:
+        line = summary(event)
+        if line not in repeated and len(repeated) >= MAX_LISTED:
+            continue
+        repeated[line] = repeated.get(line, 0) + 1
+    lines = [line + (f" ({TIMES}{number})" if number > 1 else "") for line, number in repeated.items()]
+    return lines, sum(repeated.values())
+
+
+def _by_severity(opened: Counter[str]) -> list[str]:
+    order = ("critical", "high", "unknown", "medium", "low", "info")
+    return [name for name in order if opened[name]]
+
+
+def _noun(types: set[str]) -> str:
+    nouns = {ALERT: "alerts", ERROR: "errors", FINDING: "findings", ISSUE: "incidents"}
+    return nouns[next(iter(types))] if len(types) == 1 else "notifications"
+
+
+def _address_of_list(project: Project, listed: Sequence[NotificationEvent]) -> str:
+    pages = {ALERT: "alert_management", ERROR: "error_tracking", FINDING: "security/dashboard", ISSUE: "issues"}
+    types = {event.subject_type for event in listed}
+    page = pages[next(iter(types))] if len(types) == 1 else "alert_management"
+    return urls.absolute(f"/{project.full_path}/-/{page}")
+
+
+def moment_of(event: NotificationEvent) -> str:
+    """Return when an event happened, as messages have it."""
+    return clock.isoformat(event.created_at)

@@ -1,0 +1,173 @@
+"""From alerts to messages: rules, grouping, throttling, what is not told."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import func, select
+
+from project_service.areas.alerts.alerts import service
+from project_service.areas.alerts.models import Alert, Status
+from project_service.areas.notifications.models import NotificationDelivery, NotificationItem
+from project_service.areas.notifications.routing import holding
+from project_service.domain.notifications.models import NotificationEvent
+from project_service.domain.users import User
+from project_service.kit.db.session import db, unit_of_work
+from tests.areas.notifications.conftest import make_channel, make_rule, to
+from tests.support.sample_data import MAX
+
+
+def titles(receiver):
+    return [body["title"] for body in receiver.bodies]
+
+
+def change(people, status, user=MAX):
+    with unit_of_work():
+        alert = db.session.scalars(select(Alert).order_by(Alert.id)).first()
+        service.change_status(db.session.get_one(User, people[user].id), alert, status)
+
+
+def test_an_alert_is_one_message_with_its_attributes(post, send, channel, project, receiver):
+    make_rule(project, to(channel))
+
+    post({"title": "Disk full", "severity": "high", "description": "/var is at 97 %"})
+    send()
+
+    [body] = receiver.bodies
+    assert (body["title"], body["counts"]) == ("[HIGH] Disk full", {"triggered": 1, "resolved": 0, "other": 0})
+    assert body["items"][0]["object_attributes"]["description"] == "/var is at 97 %"
+    assert body["rule"]["name"] == "All"
+    assert body["url"].endswith("/acme/shop/-/alert_management/1/details")
+    assert db.session.scalars(select(NotificationDelivery.status)).all() == ["delivered"]
+
+
+def test_a_storm_is_one_message_with_a_count_and_ten_lines(post, send, channel, project, receiver):
+    make_rule(project, to(channel))
+
+    post([{"title": f"Alert {number}", "severity": "low"} for number in range(30)], {"title": "Worst"})
+    send()
+
+    [body] = receiver.bodies
+    assert body["title"] == "31 new alerts in shop (1 critical, 30 low)"
+    assert (len(body["items"]), body["items"][0]["object_attributes"]["title"]) == (31, "Worst")
+    [delivery] = db.session.scalars(select(NotificationDelivery))
+    assert (len(delivery.content["lines"]), delivery.content["lines"][-1]) == (11, "… and 21 more")
+
+
+def test_what_comes_within_the_interval_is_a_second_message(post, send, channel, project, receiver):
+    make_rule(project, to(channel))
+    post({"title": "One"})
+    send()
+
+    post({"title": "Two"}, {"title": "Three"})
+    send()
+    waiting = len(receiver.bodies)
+    send(300)
+
+    assert (waiting, titles(receiver)) == (1, ["[CRITICAL] One", "2 new alerts in shop (2 critical)"])
+
+
+def test_opened_and_resolved_within_the_wait_is_no_message(post, send, channel, people, project, receiver):
+    make_rule(project, to(channel))
+    post({"title": "Flap"})
+
+    change(people, Status.RESOLVED)
+    send()
+
+    assert (receiver.bodies, db.session.scalar(select(func.count(NotificationItem.id)))) == ([], 0)
+
+
+def test_an_end_is_told_where_the_opening_was_told(post, send, channel, people, project, receiver):
+    other = make_channel(project, name="critical", url=receiver.url + "?critical")
+    make_rule(project, to(channel))
+    make_rule(project, to(other), name="Critical", min_severity="critical")
+    post({"title": "Slow", "severity": "low"})
+    send()
+
+    change(people, Status.RESOLVED)
+    send(301)
+
+    assert [(path, body) for (path, _, _), body in zip(receiver.requests, titles(receiver), strict=True)] == [
+        ("/hook", "[LOW] Slow"),
+        ("/hook", "[RESOLVED] Slow"),
+    ]
+
+
+def test_two_rules_tell_a_channel_once(post, send, channel, project, receiver):
+    make_rule(project, to(channel), name="First")
+    make_rule(project, to(channel), name="Second")
+
+    post({"title": "Disk full"})
+    send()
+
+    assert [body["rule"]["name"] for body in receiver.bodies] == ["First"]
+
+
+@pytest.mark.parametrize(
+    ("condition", "because"),
+    [
+        ({"min_severity": "high"}, "min_severity"),
+        ({"environment": "prod*"}, "environment"),
+        ({"integration_ids": [999]}, "integration_ids"),
+        ({"matchers": [{"field": "title", "operator": "matches", "value": "*cpu*"}]}, "matchers"),
+        ({"events": ["new_error"]}, "events"),
+    ],
+    ids=["severity", "environment", "integration", "matcher", "event"],
+)
+def test_a_condition_that_does_not_hold_is_noted(condition, because, post, send, channel, project, receiver):
+    rule = make_rule(project, to(channel), **condition)
+
+    post({"title": "Disk full", "severity": "low"})
+    send()
+
+    [event] = db.session.scalars(select(NotificationEvent))
+    assert (receiver.bodies, event.reasons) == ([], [{"rule_id": rule.id, "because": because}])
+
+
+def test_a_project_without_rules_writes_no_events(post, project):
+    post({"title": "Disk full"})
+
+    assert db.session.scalar(select(func.count(NotificationEvent.id))) == 0
+
+
+def test_what_a_silence_holds_back_is_stored_and_not_sent(post, send, channel, project, receiver, monkeypatch):
+    monkeypatch.setattr(holding, "HOLDERS", [lambda events: {event.id: [4] for event in events}])
+    make_rule(project, to(channel))
+
+    post({"title": "Disk full"})
+    send()
+
+    assert (receiver.bodies, db.session.scalars(select(NotificationEvent.silence_ids)).all()) == ([], [[4]])
+
+
+def test_a_later_message_waits_for_one_that_fails(post, send, channel, people, project, receiver):
+    make_rule(project, to(channel), group_interval=30)
+    receiver.status = 503
+    post({"title": "Disk full"})
+    send()
+    change(people, Status.RESOLVED)
+    receiver.status = 200
+
+    send(40)
+    send()
+
+    assert titles(receiver) == ["[CRITICAL] Disk full"] * 2 + ["[RESOLVED] Disk full"]
+    keys = receiver.header("Idempotency-Key")
+    assert keys[0] == keys[1] != keys[2]
+
+
+def test_late_messages_are_merged(post, send, later, channel, project, receiver):
+    make_rule(project, to(channel), group_interval=30)
+    receiver.status = 503
+    for number in range(3):
+        post({"title": f"Alert {number}"})
+        send(31)
+    receiver.status = 200
+    receiver.requests.clear()
+
+    later(minutes=20)
+    send()
+
+    [title] = titles(receiver)
+    assert title.startswith("3 notifications were delayed by 2")
+    statuses = db.session.scalars(select(NotificationDelivery.status).order_by(NotificationDelivery.id)).all()
+    assert statuses == ["merged", "merged", "merged", "delivered"]

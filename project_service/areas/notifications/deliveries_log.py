@@ -1,7 +1,4 @@
-"""The log of messages: written before they are sent, updated with each attempt (section 4.3).
-
-Sections are those of the notifications and on-call reference.
-"""
+"""The log of messages: written before they are sent, updated with each attempt (notifications reference, section 4.3)."""
 
 from __future__ import annotations
 

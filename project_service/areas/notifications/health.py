@@ -1,7 +1,4 @@
-"""State of channels: their rate, failures in a row, and who is told of them (section 14.5).
-
-Sections are those of the notifications and on-call reference.
-"""
+"""State of channels: their rate, failures in a row, and who is told of them (notifications reference, section 14.5)."""
 
 from __future__ import annotations
 

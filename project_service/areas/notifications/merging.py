@@ -1,4 +1,4 @@
-"""Late messages of a channel or person are merged into one (notifications and on-call reference, section 14.4)."""
+"""Late messages of a channel or person are merged into one (notifications reference, section 14.4)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A message: what is told of one or several events, before a kind of channel makes its own text of it.
 
-The texts are those of the notifications and on-call reference, section 6. A message is stored as JSON in the log.
+The texts are those of the notifications reference, section 6. A message is stored as JSON in the log.
 """
 
 from __future__ import annotations

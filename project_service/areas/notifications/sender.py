@@ -1,4 +1,4 @@
-"""Senders of messages to channels and people (notifications and on-call reference, sections 14.2 to 14.5)."""
+"""Senders of messages to channels and people (notifications reference, sections 14.2 to 14.5)."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class ChannelSender(deliveries.Sender):
         health.note_result(channel, outcome, KINDS[channel.type].final_failures)
 
     def retry_delay(self, delivery: Delivery, outcome: DeliveryOutcome) -> dt.timedelta | None:
-        """Return the pause before the next attempt (section 14.5)."""
+        """Return the pause before the next attempt (notifications reference, section 14.5)."""
         if isinstance(outcome.details, Answer) and migrated_to(outcome.details) is not None:
             return dt.timedelta()
         if clock.now() - delivery.created_at >= MAX_AGE:

@@ -43,7 +43,7 @@ def test_an_alert_is_one_message_with_its_attributes(post, send, channel, projec
 def test_a_storm_is_one_message_with_a_count_and_ten_lines(post, send, channel, project, receiver):
     make_rule(project, to(channel))
 
-    post([{"title": f"Alert {number}", "severity": "low"} for number in range(30)], {"title": "Worst"})
+    post(*({"title": f"Alert {number}", "severity": "low"} for number in range(30)), {"title": "Worst"})
     send()
 
     [body] = receiver.bodies

@@ -1,4 +1,4 @@
-"""Kinds of channels: what is sent to each, and what answers mean (notifications and on-call reference, section 5)."""
+"""Kinds of channels: what is sent to each, and what answers mean (notifications reference, section 5)."""
 
 from __future__ import annotations
 

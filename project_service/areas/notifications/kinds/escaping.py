@@ -1,6 +1,6 @@
-"""Escaping of texts that anybody may have written, for each kind of channel (section 6).
+"""Escaping of texts that anybody may have written, for each kind of channel (notifications reference, section 6).
 
-Sections are those of the notifications and on-call reference. Afterwards a text mentions nobody and links nowhere.
+Afterwards a text mentions nobody and links nowhere.
 """
 
 from __future__ import annotations

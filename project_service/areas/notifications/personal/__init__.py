@@ -1,1 +1,1 @@
-"""What users choose for themselves: levels, addresses, quiet hours (notifications and on-call reference, section 8)."""
+"""What users choose for themselves: levels, addresses, quiet hours (notifications reference, section 8)."""

@@ -1,4 +1,4 @@
-"""Messages of groups that are due (notifications and on-call reference, sections 7.4 and 8.3)."""
+"""Messages of groups that are due (notifications reference, sections 7.4 and 8.3)."""
 
 from __future__ import annotations
 

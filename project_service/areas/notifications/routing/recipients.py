@@ -1,7 +1,4 @@
-"""Who is told: channels and people of a project, and the levels that people have chosen (sections 7.3 and 8.2).
-
-Sections are those of the notifications and on-call reference.
-"""
+"""Who is told: channels and people of a project, and the levels that people have chosen (notifications reference, sections 7.3 and 8.2)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Routing: events become items in the groups of their targets, in one transaction for a batch (section 7.3).
-
-Sections are those of the notifications and on-call reference.
-"""
+"""Routing: events become items in the groups of their targets, in one transaction for a batch (notifications reference, section 7.3)."""
 
 from __future__ import annotations
 

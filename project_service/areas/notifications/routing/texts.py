@@ -1,4 +1,4 @@
-"""Titles and lines of messages about events (notifications and on-call reference, section 6)."""
+"""Titles and lines of messages about events (notifications reference, section 6)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Rules: which events are told to which targets (notifications and on-call reference, section 7)."""
+"""Rules: which events are told to which targets (notifications reference, section 7)."""

@@ -1,4 +1,4 @@
-"""The log of messages: written before they are sent, updated with each attempt (notifications reference, section 4.3)."""
+"""The log of messages, written before they are sent (notifications reference, section 4)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import datetime as dt
 
 from sqlalchemy import func, select
 
-from project_service.areas.notifications.messages import Message
+from project_service.areas.notifications.messages import ChannelMessage
 from project_service.areas.notifications.models import (
     DELIVERED,
     DROPPED,
@@ -29,7 +29,7 @@ MAX_ERROR = 500
 
 
 def write(
-    message: Message,
+    message: ChannelMessage,
     *,
     project: Project | None,
     channel: NotificationChannel | None = None,

@@ -1,4 +1,4 @@
-"""Late messages of a channel or person are merged into one (notifications reference, section 14.4)."""
+"""Late messages of a channel or person are merged into one (notifications reference, section 14)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import select, update
 
 from project_service.areas.notifications import deliveries_log, messages
-from project_service.areas.notifications.messages import ENDED, OPEN, Message
+from project_service.areas.notifications.messages import ENDED, OPEN, ChannelMessage
 from project_service.areas.notifications.models import NotificationDelivery, NotificationItem
 from project_service.domain.notifications.models import ENDING, OPENING, NotificationEvent
 from project_service.kit import clock
@@ -50,7 +50,7 @@ def merge(late: Sequence[NotificationDelivery]) -> NotificationDelivery | None:
     return merged
 
 
-def _message(late: Sequence[NotificationDelivery]) -> Message:
+def _message(late: Sequence[NotificationDelivery]) -> ChannelMessage:
     delay = messages.duration_words(clock.now() - min(one.created_at for one in late))
     still_open = _still_open([one.id for one in late])
     lines = [_line(item) for item in still_open[:MAX_LISTED]]
@@ -61,9 +61,9 @@ def _message(late: Sequence[NotificationDelivery]) -> Message:
         "other": sum(one.other_count for one in late),
     }
     told = ", ".join(f"{number} {name}" for name, number in counts.items() if number)
-    first = Message.from_json(late[0].content)
+    first = ChannelMessage.from_json(late[0].content)
     headline = f"{len(late)} notifications were delayed by {delay}"
-    return Message(
+    return ChannelMessage(
         headline=headline,
         project=first.project,
         url=first.url,

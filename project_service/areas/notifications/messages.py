@@ -16,7 +16,7 @@ CUT = "…"
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ChannelMessage:
     """What a channel or person is told. Times are ISO texts; ``items`` are at most ``MAX_ITEMS``."""
 
     headline: str  # without the tag: one line
@@ -64,7 +64,7 @@ class Message:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, stored: dict[str, Any]) -> Message:
+    def from_json(cls, stored: dict[str, Any]) -> ChannelMessage:
         """Return the message that was stored."""
         lists = {name: tuple(stored[name]) for name in ("lines", "items")}
         return cls(**stored | lists | {"facts": tuple((name, value) for name, value in stored["facts"])})

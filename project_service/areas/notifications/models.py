@@ -1,4 +1,4 @@
-"""Tables: channels, groups of items, announcements, messages (notifications reference, section 4.2)."""
+"""Tables: channels, groups of items, announcements, messages (notifications reference, section 2)."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ class NotificationAnnouncement(Model):
 
 
 class QuietHours(Timestamps, Model):
-    """The hours of a user in which personal messages wait (notifications reference, section 8.3)."""
+    """The hours of a user in which personal messages wait (notifications reference, section 8)."""
 
     __tablename__ = "notification_quiet_hours"
 

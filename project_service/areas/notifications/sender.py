@@ -1,4 +1,4 @@
-"""Senders of messages to channels and people (notifications reference, sections 14.2 to 14.5)."""
+"""Senders of messages to channels and people (notifications reference, section 14)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
 from project_service.areas.notifications import deliveries_log, health, merging
-from project_service.areas.notifications.kinds import KINDS, Answer, ChannelData, Kind, Outgoing
+from project_service.areas.notifications.kinds import KINDS, Answer, ChannelData, ChannelKind, Outgoing
 from project_service.areas.notifications.kinds.email import Email
 from project_service.areas.notifications.kinds.phones import migrated_to
-from project_service.areas.notifications.messages import Message
+from project_service.areas.notifications.messages import ChannelMessage
 from project_service.areas.notifications.models import NotificationChannel, NotificationDelivery
 from project_service.areas.notifications.personal import addresses
 from project_service.domain import instance_settings
@@ -38,7 +38,7 @@ ABILITIES = {ALERT: Ability.READ_ALERTS, ERROR: Ability.READ_ERRORS, FINDING: Ab
 class Prepared:
     """A message with the kind of channel that sends it."""
 
-    kind: Kind
+    kind: ChannelKind
     outgoing: Outgoing
 
 
@@ -58,7 +58,7 @@ class ChannelSender(deliveries.Sender):
             return Loaded([None])
         if (until := health.held_until(channel)) is not None:
             return Hold(until)
-        outgoing = outgoing_of(Message.from_json(logged.content), channel, delivery.idempotency_key)
+        outgoing = outgoing_of(ChannelMessage.from_json(logged.content), channel, delivery.idempotency_key)
         share = f"project:{logged.project_id}" if logged.project_id is not None else f"user:{channel.user_id}"
         return Loaded([Prepared(KINDS[channel.type], outgoing)], share)
 
@@ -83,7 +83,7 @@ class ChannelSender(deliveries.Sender):
         health.note_result(channel, outcome, KINDS[channel.type].final_failures)
 
     def retry_delay(self, delivery: Delivery, outcome: DeliveryOutcome) -> dt.timedelta | None:
-        """Return the pause before the next attempt (notifications reference, section 14.5)."""
+        """Return the pause before the next attempt (notifications reference, section 14)."""
         if isinstance(outcome.details, Answer) and migrated_to(outcome.details) is not None:
             return dt.timedelta()
         if clock.now() - delivery.created_at >= MAX_AGE:
@@ -120,7 +120,7 @@ class PersonSender(ChannelSender):
             return Loaded([None])
         address = addresses.address_of(user, logged.project)
         data = ChannelData(0, user.username, {"address": address}, {})
-        message = Message.from_json(logged.content)
+        message = ChannelMessage.from_json(logged.content)
         outgoing = Outgoing(message, data, delivery.idempotency_key, instance_settings.outgoing_policy())
         return Loaded([Prepared(Email(), outgoing)], f"user:{user.id}")
 
@@ -131,7 +131,7 @@ class PersonSender(ChannelSender):
             _note(logged, outcome, next_attempt_at, NO_ACCESS)
 
 
-def outgoing_of(message: Message, channel: NotificationChannel, key: str) -> Outgoing:
+def outgoing_of(message: ChannelMessage, channel: NotificationChannel, key: str) -> Outgoing:
     """Return a message on its way to a channel."""
     data = ChannelData(channel.id, channel.name, dict(channel.settings), channel.secrets)
     return Outgoing(message, data, key, instance_settings.outgoing_policy())

@@ -1,4 +1,4 @@
-"""Recording of events, in the transaction of a change (notifications reference, sections 4.1 and 4.2).
+"""Recording of events, in the transaction of a change (notifications reference, sections 1 and 2).
 
 A row is written only where a rule or the level of a user may be interested; routing decides who is told.
 """

@@ -1,4 +1,4 @@
-"""Tables: events, rules, and personal settings (notifications reference, sections 4.2, 7 and 8)."""
+"""Tables: events, rules, and personal settings (notifications reference, sections 2, 7 and 8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events of errors that people and channels are told of (notifications reference, section 4.1)."""
+"""Events of errors that people and channels are told of (notifications reference, section 1)."""
 
 from __future__ import annotations
 

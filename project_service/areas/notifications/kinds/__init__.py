@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from project_service.areas.notifications.kinds.base import Answer, ChannelData, Kind, Outgoing
+from project_service.areas.notifications.kinds.base import Answer, ChannelData, ChannelKind, Outgoing
 from project_service.areas.notifications.kinds.chats import Discord, Slack, Teams
 from project_service.areas.notifications.kinds.email import Email
 from project_service.areas.notifications.kinds.pager import PagerDuty
 from project_service.areas.notifications.kinds.phones import Ntfy, Telegram
 from project_service.areas.notifications.kinds.webhook import Webhook
 
-KINDS: dict[str, Kind] = {
+KINDS: dict[str, ChannelKind] = {
     kind.type: kind for kind in (Email(), Webhook(), Slack(), Teams(), Discord(), Ntfy(), Telegram(), PagerDuty())
 }
 
-__all__ = ["KINDS", "Answer", "ChannelData", "Kind", "Outgoing"]
+__all__ = ["KINDS", "Answer", "ChannelData", "ChannelKind", "Outgoing"]

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
-from project_service.areas.notifications.messages import Message
+from project_service.areas.notifications.messages import ChannelMessage
 from project_service.kit import exact_json
 from project_service.kit.deliveries import DeliveryOutcome, DeliveryResult
 from project_service.kit.security.outgoing_http import rules
@@ -42,7 +42,7 @@ class ChannelData:
 class Outgoing:
     """A message on its way to a channel. ``key`` stays the same when it is repeated."""
 
-    message: Message
+    message: ChannelMessage
     channel: ChannelData
     key: str
     policy: Policy
@@ -90,7 +90,7 @@ class Answer:
         return next((value for key, value in self.headers.items() if key.lower() == name), None)
 
 
-class Kind(ABC):
+class ChannelKind(ABC):
     """A kind of channel; stateless. ``fields`` are the names of settings, ``secrets`` those of secrets."""
 
     type: ClassVar[str]

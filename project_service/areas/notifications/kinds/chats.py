@@ -9,13 +9,20 @@ from urllib.parse import urlsplit
 from project_service.areas.notifications.kinds import escaping
 from project_service.areas.notifications.kinds.base import (
     Answer,
+    ChannelKind,
     HttpRequest,
-    Kind,
     Outgoing,
     body_of,
     seconds_of,
 )
-from project_service.areas.notifications.messages import ACKNOWLEDGED, ENDED, OPEN, Message, cut_characters, plain
+from project_service.areas.notifications.messages import (
+    ACKNOWLEDGED,
+    ENDED,
+    OPEN,
+    ChannelMessage,
+    cut_characters,
+    plain,
+)
 from project_service.kit.security.outgoing_http.rules import Policy
 
 COLORS = {"critical": 0x8B2615, "high": 0xC0341D, "medium": 0xFCA429, "low": 0xFDBC60, "info": 0x418CD8}
@@ -28,14 +35,14 @@ DISCORD_NAMES = re.compile(r"discord|clyde", re.IGNORECASE)
 MAX_DISCORD_FIELDS, MAX_DISCORD_SUM = 25, 6000
 
 
-def color_of(message: Message) -> int:
+def color_of(message: ChannelMessage) -> int:
     """Return the color of a message: that of its severity while something is open."""
     if message.state in (ENDED, ACKNOWLEDGED):
         return ENDED_COLOR
     return COLORS.get(message.severity, UNKNOWN_COLOR)
 
 
-class Slack(Kind):
+class Slack(ChannelKind):
     """Slack, Mattermost and Rocket.Chat: text with one attachment, which all of them show."""
 
     type = "slack"
@@ -76,7 +83,7 @@ class Slack(Kind):
         return f"HTTP 200, but the answer is not ok: {text[:500]}"
 
 
-class Teams(Kind):
+class Teams(ChannelKind):
     """Microsoft Teams through a workflow."""
 
     type = "teams"
@@ -130,7 +137,7 @@ class Teams(Kind):
         return {"type": "message", "attachments": [{"contentType": content_type, "contentUrl": None, "content": card}]}
 
 
-class Discord(Kind):
+class Discord(ChannelKind):
     """Discord."""
 
     type = "discord"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from project_service.areas.notifications.kinds.base import MASK, Answer, HttpRequest, Kind, Outgoing
-from project_service.areas.notifications.messages import ENDED, OPEN, Message
+from project_service.areas.notifications.kinds.base import MASK, Answer, ChannelKind, HttpRequest, Outgoing
+from project_service.areas.notifications.messages import ENDED, OPEN, ChannelMessage
 from project_service.kit import mail
 from project_service.kit.deliveries import DeliveryOutcome, DeliveryResult
 from project_service.kit.http import urls
@@ -14,7 +14,7 @@ from project_service.kit.mail import OutgoingMail
 from project_service.kit.security.outgoing_http.rules import Policy
 
 
-class Email(Kind):
+class Email(ChannelKind):
     """An address, which has to be confirmed unless it is that of a member."""
 
     type = "email"
@@ -71,7 +71,7 @@ def mail_of(outgoing: Outgoing) -> OutgoingMail:
     return OutgoingMail(outgoing.channel.settings["address"], message.mail_subject, text_of(message, outgoing), headers)
 
 
-def text_of(message: Message, outgoing: Outgoing) -> str:
+def text_of(message: ChannelMessage, outgoing: Outgoing) -> str:
     """Return the text of a mail; that about one alert begins with a sentence that mail filters know."""
     word = {OPEN: "triggered", ENDED: "resolved"}.get(message.state)
     if word is not None and (message.reference or "").startswith("alert-"):
@@ -88,7 +88,7 @@ def text_of(message: Message, outgoing: Outgoing) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _lines_of_alert(message: Message, word: str) -> list[str]:
+def _lines_of_alert(message: ChannelMessage, word: str) -> list[str]:
     """Return the lines of the mail about an alert (alert management reference, section 8)."""
     path = message.project["path_with_namespace"]
     lines = [f"An alert has been {word} in {path}.", "", f"View alert details at {message.url}"]

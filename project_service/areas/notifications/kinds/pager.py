@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from project_service.areas.notifications.kinds.base import HttpRequest, Kind, Outgoing, body_of, masked_text
+from project_service.areas.notifications.kinds.base import ChannelKind, HttpRequest, Outgoing, body_of, masked_text
 from project_service.areas.notifications.messages import ACKNOWLEDGED, OPEN, cut_characters
 from project_service.kit.http import urls
 from project_service.kit.security.outgoing_http.rules import Policy
@@ -17,7 +17,7 @@ MAX_BODY_BYTES = 512_000
 ACTIONS = {OPEN: "trigger", ACKNOWLEDGED: "acknowledge"}
 
 
-class PagerDuty(Kind):
+class PagerDuty(ChannelKind):
     """PagerDuty, through its Events API v2."""
 
     type = "pagerduty"

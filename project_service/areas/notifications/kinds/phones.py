@@ -10,15 +10,15 @@ from urllib.parse import urlsplit
 from project_service.areas.notifications.kinds import escaping
 from project_service.areas.notifications.kinds.base import (
     Answer,
+    ChannelKind,
     HttpRequest,
-    Kind,
     Outgoing,
     body_of,
     masked_text,
     seconds_of,
     url_problems,
 )
-from project_service.areas.notifications.messages import ACKNOWLEDGED, ENDED, Message, cut_bytes, cut_characters
+from project_service.areas.notifications.messages import ACKNOWLEDGED, ENDED, ChannelMessage, cut_bytes, cut_characters
 from project_service.kit.deliveries import DeliveryOutcome, DeliveryResult
 from project_service.kit.security.outgoing_http.rules import Policy
 
@@ -35,7 +35,7 @@ MAX_TELEGRAM_TEXT = 4096
 MIGRATE = "migrate_to_chat_id"
 
 
-class Ntfy(Kind):
+class Ntfy(ChannelKind):
     """ntfy: whoever knows the topic reads it."""
 
     type = "ntfy"
@@ -88,7 +88,7 @@ class Ntfy(Kind):
         return HttpRequest(f"{server}/", body_of(body), headers)
 
 
-class Telegram(Kind):
+class Telegram(ChannelKind):
     """A bot of Telegram; its URL has the token."""
 
     type = "telegram"
@@ -145,7 +145,7 @@ class Telegram(Kind):
             return DeliveryOutcome(DeliveryResult.AGAIN, "the group has a new id", details=answer)
         return super().outcome(answer)
 
-    def _text(self, message: Message, links: str) -> str:
+    def _text(self, message: ChannelMessage, links: str) -> str:
         title = escaping.html(cut_characters(message.title, 500))
         head = f"<b>{title}</b>\n{escaping.html(message.place)}"
         tail = escaping.html(links)

@@ -6,8 +6,8 @@ import re
 import uuid
 from typing import Any
 
-from project_service.areas.notifications.kinds.base import Answer, HttpRequest, Kind, Outgoing, body_of
-from project_service.areas.notifications.messages import Message
+from project_service.areas.notifications.kinds.base import Answer, ChannelKind, HttpRequest, Outgoing, body_of
+from project_service.areas.notifications.messages import ChannelMessage
 from project_service.domain.instance_settings import COMPATIBLE
 from project_service.kit import clock
 from project_service.kit.deliveries import DeliveryOutcome, DeliveryResult
@@ -20,7 +20,7 @@ MAX_HEADER_LENGTH = 2048
 HEADER_NAME = re.compile(r"[A-Za-z]+[0-9]*([._-][A-Za-z0-9]+)*")
 
 
-class Webhook(Kind):
+class Webhook(ChannelKind):
     """Any program that accepts a POST."""
 
     type = "webhook"
@@ -73,7 +73,7 @@ class Webhook(Kind):
     delivered = ()
 
 
-def payload(message: Message, key: str) -> dict[str, Any]:
+def payload(message: ChannelMessage, key: str) -> dict[str, Any]:
     """Return the JSON of a message."""
     return {
         "object_kind": "notification",

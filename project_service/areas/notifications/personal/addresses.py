@@ -1,4 +1,4 @@
-"""The address that a user has chosen for messages (notifications reference, section 8.2)."""
+"""The address that a user has chosen for messages (notifications reference, section 8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quiet hours: when personal messages wait (notifications reference, section 8.3)."""
+"""Quiet hours: when personal messages wait (notifications reference, section 8)."""
 
 from __future__ import annotations
 

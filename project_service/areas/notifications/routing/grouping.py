@@ -1,4 +1,4 @@
-"""Messages of groups that are due (notifications reference, sections 7.4 and 8.3)."""
+"""Messages of groups that are due (notifications reference, sections 7 and 8)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Select, case, func, select, update
 
 from project_service.areas.notifications import deliveries_log, messages
-from project_service.areas.notifications.messages import Message
+from project_service.areas.notifications.messages import ChannelMessage
 from project_service.areas.notifications.models import (
     PAGERDUTY,
     NotificationAnnouncement,
@@ -120,7 +120,7 @@ def _write(group: NotificationGroup, channel: NotificationChannel | None, user: 
             db.session.execute(insert(NotificationAnnouncement).on_conflict_do_nothing(), rows)
 
 
-def _message(group: NotificationGroup, ids: list[int]) -> Message:
+def _message(group: NotificationGroup, ids: list[int]) -> ChannelMessage:
     counts, listed = _counted(ids), _listed(ids)
     project = group.project
     number = sum(counts.values())
@@ -145,9 +145,9 @@ def _message(group: NotificationGroup, ids: list[int]) -> Message:
     )
 
 
-def _for_person(message: Message, group: NotificationGroup) -> Message:
+def _for_person(message: ChannelMessage, group: NotificationGroup) -> ChannelMessage:
     reason = f"rule {group.rule.name}" if group.rule is not None else "your notification level"
-    return Message.from_json(message.as_json() | {"reason": messages.one_line(reason)})
+    return ChannelMessage.from_json(message.as_json() | {"reason": messages.one_line(reason)})
 
 
 def _counted(ids: list[int]) -> Counter[tuple[str, str]]:

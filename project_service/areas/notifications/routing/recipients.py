@@ -1,4 +1,4 @@
-"""Who is told: channels and people of a project, and the levels that people have chosen (notifications reference, sections 7.3 and 8.2)."""
+"""Who is told: channels, people, and the levels they have chosen (notifications reference, sections 7 and 8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Routing: events become items in the groups of their targets, in one transaction for a batch (notifications reference, section 7.3)."""
+"""Routing: events become items in the groups of their targets (notifications reference, section 7)."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from project_service.areas.notifications import messages
-from project_service.areas.notifications.messages import ACKNOWLEDGED, ENDED, OPEN, OTHER, Message, one_line
+from project_service.areas.notifications.messages import ACKNOWLEDGED, ENDED, OPEN, OTHER, ChannelMessage, one_line
 from project_service.domain.hook_payloads import project_of
 from project_service.domain.notifications.models import (
     ALERT,
@@ -95,13 +95,13 @@ def several(project: Project, counts: Counter[tuple[str, str]], listed: Sequence
     }
 
 
-def build(project: Project, fields: dict[str, Any], **more: Any) -> Message:
+def build(project: Project, fields: dict[str, Any], **more: Any) -> ChannelMessage:
     """Return a message, with control characters and line breaks of titles removed."""
     fields = fields | more
     fields["headline"] = messages.cut_characters(one_line(fields["headline"]), 255)
     fields["mail_subject"] = messages.cut_characters(one_line(fields["mail_subject"]), MAX_SUBJECT)
     fields["lines"] = tuple(messages.plain(line) for line in fields.get("lines", ()))
-    return Message(project=project_of(project), **fields)
+    return ChannelMessage(project=project_of(project), **fields)
 
 
 def summary(event: NotificationEvent) -> str:

@@ -1,4 +1,4 @@
-"""Comparison of an event with a rule (notifications reference, sections 7.1 and 7.2)."""
+"""Comparison of an event with a rule (notifications reference, section 7)."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from flask import has_request_context, request
-from sqlalchemy import Select, and_, or_, select
+from sqlalchemy import ColumnElement, Select, and_, bindparam, or_, select
 from sqlalchemy.orm import load_only
 
 from project_service.areas.webhooks import logs
@@ -21,6 +21,7 @@ from project_service.domain.hook_events import HookEvent
 from project_service.domain.namespaces import NamespaceAncestor
 from project_service.domain.projects import Project
 from project_service.kit import deliveries, exact_json
+from project_service.kit.db.base import Key
 from project_service.kit.db.session import db
 from project_service.kit.deliveries import Delivery, DeliveryOutcome, DeliveryResult, Hold, Loaded
 from project_service.kit.security.outgoing_http.rules import Policy
@@ -41,7 +42,7 @@ def on_event(event: HookEvent) -> None:
     hooks = event.listeners
     if hooks is None:
         project_id = None if event.project is None else event.project.id
-        above = db.session.scalars(_hooks_above(project_id, None if event.group is None else event.group.id))
+        above = _hooks_above(project_id, None if event.group is None else event.group.id)
         hooks = [hook for hook in above if _wants(hook, event.flag, event.branch)]
     for group in ([hook for hook in hooks if not hook.is_system], [hook for hook in hooks if hook.is_system]):
         if not group:
@@ -58,7 +59,7 @@ def on_event(event: HookEvent) -> None:
 
 def on_question(project_id: int, flag: str) -> list[WebHook]:
     """Return the hooks that want events of a project, whatever the branch."""
-    return [hook for hook in db.session.scalars(_hooks_above(project_id, None)) if _wants(hook, flag, None)]
+    return [hook for hook in _hooks_above(project_id, None) if _wants(hook, flag, None)]
 
 
 def chain_of_request() -> str | None:
@@ -67,20 +68,15 @@ def chain_of_request() -> str | None:
     return given if UUID.fullmatch(given) else None
 
 
-def _hooks_above(project_id: int | None, group_id: int | None) -> Select[WebHook]:
-    """Select the hooks of a project or group, of the groups above it, and of the instance."""
-    above = select(NamespaceAncestor.ancestor_id)
+def _hooks_above(project_id: int | None, group_id: int | None) -> Iterator[WebHook]:
+    """Return the hooks of a project or group, of the groups above it, and of the instance."""
     if project_id is None:
-        above = above.where(NamespaceAncestor.namespace_id == group_id)
-    else:
-        above = above.join(Project, Project.namespace_id == NamespaceAncestor.namespace_id)
-        above = above.where(Project.id == project_id)
-    conditions = [
-        WebHook.group_id.in_(above),
-        and_(WebHook.project_id.is_(None), WebHook.group_id.is_(None)),
-    ]
-    if project_id is not None:
-        conditions.append(WebHook.project_id == project_id)
+        return iter(db.session.scalars(HOOKS_ABOVE_GROUP, {"group": group_id}))
+    return iter(db.session.scalars(HOOKS_ABOVE_PROJECT, {"project": project_id}))
+
+
+def _select_hooks(groups: Select[int], *conditions: ColumnElement[bool]) -> Select[WebHook]:
+    of_instance = and_(WebHook.project_id.is_(None), WebHook.group_id.is_(None))
     columns = load_only(
         WebHook.project_id,
         WebHook.group_id,
@@ -88,7 +84,19 @@ def _hooks_above(project_id: int | None, group_id: int | None) -> Select[WebHook
         WebHook.push_events_branch_filter,
         WebHook.branch_filter_strategy,
     )
-    return select(WebHook).where(or_(*conditions)).options(columns).order_by(WebHook.id)
+    found = select(WebHook).where(or_(WebHook.group_id.in_(groups), of_instance, *conditions))
+    return found.options(columns).order_by(WebHook.id)
+
+
+_ABOVE = select(NamespaceAncestor.ancestor_id)
+# every change asks for its hooks: the statements are built once
+HOOKS_ABOVE_GROUP = _select_hooks(_ABOVE.where(NamespaceAncestor.namespace_id == bindparam("group", type_=Key)))
+HOOKS_ABOVE_PROJECT = _select_hooks(
+    _ABOVE.join(Project, Project.namespace_id == NamespaceAncestor.namespace_id).where(
+        Project.id == bindparam("project", type_=Key)
+    ),
+    WebHook.project_id == bindparam("project", type_=Key),
+)
 
 
 def _wants(hook: WebHook, flag: str, branch: str | None) -> bool:

@@ -24,7 +24,7 @@ class TrustedProxies:
     def __init__(self, app: WSGIApplication, networks: tuple[Network, ...]) -> None:
         self.app = app
         self.networks = networks
-        self.fixed = ProxyFix(app, x_for=1, x_proto=1, x_host=1, x_port=1)
+        self.fixed = ProxyFix(self._with_plain_address, x_for=1, x_proto=1, x_host=1, x_port=1)
         self.trusts = functools.lru_cache(maxsize=1024)(self._trusts)  # few addresses connect
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -34,6 +34,13 @@ class TrustedProxies:
             return self.fixed(environ, start_response)
         for name in FORWARDED:
             environ.pop(name, None)
+        return self._with_plain_address(environ, start_response)
+
+    def _with_plain_address(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Show clients of IPv4 by that address: a socket for both families shows them as ``::ffff:10.0.0.1``."""
+        address = environ.get("REMOTE_ADDR", "")
+        if ":" in address and (client := _address_of(address)) is not None:
+            environ["REMOTE_ADDR"] = str(client)
         return self.app(environ, start_response)
 
     def client_address(self, environ: WSGIEnvironment) -> str:
@@ -51,24 +58,28 @@ class TrustedProxies:
 
     def _trusts(self, address: str) -> bool:
         """Whether an address is one of the configured proxies."""
-        try:
-            proxy = ipaddress.ip_address(address)
-        except ValueError:
+        proxy = _address_of(address)
+        if proxy is None:
             return False
-        # a socket that listens to both families shows IPv4 clients as ::ffff:10.0.0.1
-        proxy = getattr(proxy, "ipv4_mapped", None) or proxy
         return any(proxy in network for network in self.networks if network.version == proxy.version)
 
 
 def network_of(address: str, *, counts_loopback: bool) -> str | None:
     """Return the address or the IPv6 network that an address belongs to; ``None`` without one."""
-    try:
-        client = ipaddress.ip_address(address)
-    except ValueError:
+    client = _address_of(address)
+    if client is None:
         return None
-    client = getattr(client, "ipv4_mapped", None) or client
     if client.is_loopback and not counts_loopback:
         return None
     if client.version == 4:
         return str(client)
     return str(ipaddress.ip_network((client, IPV6_NETWORK_BITS), strict=False))
+
+
+def _address_of(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Parse an address, one of IPv4 also where it is written as one of IPv6; ``None`` if it is none."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address

@@ -44,7 +44,7 @@ def test_headers_of_a_trusted_proxy_are_applied(address):
 def test_headers_of_other_clients_are_ignored(address):
     environ = seen(address)
 
-    assert (environ["REMOTE_ADDR"], environ["wsgi.url_scheme"]) == (address, "http")
+    assert (environ["REMOTE_ADDR"], environ["wsgi.url_scheme"]) == (address.removeprefix("::ffff:"), "http")
     assert environ["HTTP_HOST"] == "inside:9000"
     assert not [name for name in environ if name.startswith("HTTP_X_FORWARDED_")]
 

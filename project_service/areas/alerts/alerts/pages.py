@@ -181,6 +181,7 @@ def _page(alert: Alert, form: CommentForm, part: str = "overview") -> str:
         tree=tree,
         left_out=left_out,
         runbook=payloads.runbook_of(alert.payload),
+        links=payloads.links_of(alert.payload),
         field_labels=LABELS,
         query=elements.query_of(alert.payload),
         source=payloads.source_of(alert.payload),

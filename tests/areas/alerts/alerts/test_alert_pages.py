@@ -178,3 +178,15 @@ def test_the_tab_of_metrics_needs_a_query(visit, alert, project):
 
     assert has_tab == [False, True]
     assert "details/metrics" not in developer.get(f"{ONE}/details/metrics").text
+
+
+def test_pages_of_grafana_are_linked_where_they_are_http_addresses(visit, project):
+    payload = {"dashboardURL": "https://graf.example/d/1", "panelURL": "javascript:alert(1)", "silenceURL": ""}
+    store(Alert(project_id=project.id, iid=1, title="Hot", started_at=clock.now(), payload=payload))
+
+    page = visit(DEV).get(f"{ONE}/details").text
+
+    assert re.findall(r'<dt>Grafana</dt><dd><a href="([^"]+)"[^>]*>(\w+)</a></dd>', page) == [
+        ("https://graf.example/d/1", "Dashboard")
+    ]
+    assert 'href="javascript' not in page

@@ -150,7 +150,7 @@ def _page(project: Project, form: Form) -> str:
     if opsgenie is not None:
         return render_template("alerts/opsgenie.html", project=project, integration=opsgenie)
     wanted = ListQuery.of(request.args)
-    selection = listing.alerts_matching(project, wanted.filters)
+    selection = listing.alerts_matching(project, wanted.filters, wanted.order)
     page = read_page(selection.ordered(wanted.order, wanted.statuses), request.args.get("page"))
     integrations = queries.integration_names(project)
     now = clock.now()
@@ -163,8 +163,7 @@ def _page(project: Project, form: Form) -> str:
         most=selection.most_counted,
         tabs={name: title for name, (title, _) in listing.TABS.items()},
         counts=selection.counts(),
-        is_cut=selection.is_cut,
-        most_searched=listing.MAX_SCANNED_ALERTS,
+        newest_only=selection.newest_only,
         chart=charts.last_days(project),
         severity=Severity,
         status=Status,

@@ -22,6 +22,7 @@ from project_service.kit.http.pagination import MAX_COUNTED_ROWS
 
 MAX_COUNTED_MATCHES = 1000
 MAX_SCANNED_ALERTS = 20_000  # the newest, by a search that no index serves
+MAX_SORTED_ALERTS = 100_000  # the newest, in an order that no index serves
 ALL = tuple(Status)
 TABS: dict[str, tuple[str, tuple[Status, ...]]] = {
     "open": ("Open", OPEN),
@@ -32,7 +33,7 @@ TABS: dict[str, tuple[str, tuple[Status, ...]]] = {
     "all": ("All", ALL),
 }
 # The columns of the indexes; ``iid`` is in the order of creation. Columns that change with every occurrence have none,
-# since each occurrence would have to update it.
+# since each occurrence would have to update it: the order of the numbers of events is bounded instead.
 SORTS: dict[str, tuple[Any, ...]] = {
     "started_at": (listed_at, Alert.id),
     "created_at": (Alert.iid,),
@@ -82,10 +83,13 @@ class AlertOrder:
 
 @dataclass(frozen=True, slots=True)
 class AlertSelection:
-    """The alerts of a project that match a filter; ``is_cut`` if a search left older alerts out."""
+    """The alerts of a project that match a filter.
+
+    ``newest_only``: how many of the newest alerts were looked at, if older ones were left out.
+    """
 
     conditions: tuple[ColumnElement[bool], ...]
-    is_cut: bool = False
+    newest_only: int | None = None
     is_search: bool = False
 
     @property
@@ -123,17 +127,40 @@ class AlertSelection:
         return {tab: min(sum(by_status[one] for one in statuses), most) for tab, (_, statuses) in TABS.items()}
 
 
-def alerts_matching(project: Project, wanted: AlertFilter) -> AlertSelection:
-    """Select the alerts of a project that match a filter."""
+def alerts_matching(project: Project, wanted: AlertFilter, order: AlertOrder = AlertOrder()) -> AlertSelection:
+    """Select the alerts of a project that match a filter, to be listed in an order."""
     conditions: list[ColumnElement[bool]] = [Alert.project_id == project.id, *_conditions(project, wanted)]
-    words, is_cut = text_search.words_of(wanted.search), False
+    words = text_search.words_of(wanted.search)
+    searched = [*words, *([wanted.host] if wanted.host else [])]
+    newest_only = _most_looked_at(project, searched, order)
+    if newest_only is not None:
+        conditions.append(Alert.iid > _newest_iid(project) - newest_only)
     if words:
-        if text_search.needs_scan(TEXTS, words):
-            newest = db.session.scalar(select(func.max(Alert.iid)).where(Alert.project_id == project.id)) or 0
-            is_cut = newest > MAX_SCANNED_ALERTS
-            conditions.append(Alert.iid > newest - MAX_SCANNED_ALERTS)
         conditions.append(_containing(project, words))
-    return AlertSelection(tuple(conditions), is_cut, is_search=bool(words))
+    if wanted.host:
+        conditions.append(_has_host(wanted.host))
+    return AlertSelection(tuple(conditions), newest_only, is_search=bool(searched))
+
+
+def _most_looked_at(project: Project, searched: list[str], order: AlertOrder) -> int | None:
+    """Return how many of the newest alerts to look at; ``None``: all of them."""
+    limits = []
+    if searched and text_search.needs_scan(TEXTS, searched):
+        limits.append(MAX_SCANNED_ALERTS)
+    if order.name == "event_count":
+        limits.append(MAX_SORTED_ALERTS)
+    return min(limits) if limits and _newest_iid(project) > min(limits) else None
+
+
+def _newest_iid(project: Project) -> int:
+    return db.session.scalar(select(func.max(Alert.iid)).where(Alert.project_id == project.id)) or 0
+
+
+def _has_host(host: str) -> ColumnElement[bool]:
+    """Return the condition that a host is in the stored list, which is text in JSON; the index of texts has it, too."""
+    element = exact_json.dumps(host).decode().lower()
+    in_list = searching.folded(cast(Alert.hosts, Text)).contains(element, autoescape=True)
+    return and_(text_search.contains(TEXTS, [element]), in_list)
 
 
 def _counted_at_once(conditions: tuple[ColumnElement[bool], ...], most: int) -> dict[Status, int] | None:
@@ -171,10 +198,6 @@ def _conditions(project: Project, wanted: AlertFilter) -> Iterator[ColumnElement
         yield Alert.severity.in_(wanted.severities)
     if wanted.integration_id is not None:
         yield Alert.integration_id == wanted.integration_id
-    if wanted.host:
-        # one of the stored list, which is text in JSON
-        element = exact_json.dumps(wanted.host).decode()
-        yield searching.folded(cast(Alert.hosts, Text)).contains(element.lower(), autoescape=True)
     if wanted.environment:
         named = select(Environment.id).where(Environment.project_id == project.id)
         yield Alert.environment_id.in_(named.where(Environment.name == wanted.environment))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from flask import Response, after_this_request
 from sqlalchemy import Select
 
 from project_service.access import visible_notes
@@ -23,6 +24,7 @@ api = ApiBlueprint("alerts", __name__, description="Alerts of a project and the 
 
 ALERTS = "/projects/<project>/alert_management_alerts"
 ONE = f"{ALERTS}/<iid>"
+NEWEST_ONLY = "X-Newest-Only"  # how many of the newest alerts a list was made of, if older ones were left out
 
 
 @api.get(ALERTS)
@@ -37,7 +39,11 @@ def list_alerts(project: Project, fields: dict[str, Any]) -> Select[Alert]:
     statuses = tuple(schemas.STATUSES[word] for word in fields.pop("status", None) or schemas.STATUSES)
     severities = tuple(schemas.SEVERITIES[word] for word in fields.pop("severity", None) or ())
     wanted = AlertFilter(severities=severities, **{name: value for name, value in fields.items() if value is not None})
-    return listing.alerts_matching(project, wanted).ordered(order, statuses).options(*listing.ENVIRONMENT)
+    selection = listing.alerts_matching(project, wanted, order)
+    if selection.newest_only is not None:
+        limit = str(selection.newest_only)
+        after_this_request(lambda response: _with_header(response, NEWEST_ONLY, limit))
+    return selection.ordered(order, statuses).options(*listing.ENVIRONMENT)
 
 
 @api.get(ONE)
@@ -100,3 +106,8 @@ def create_alert_issue(project: Project, iid: str) -> Alert:
     alert = queries.find_alert(project, numeric(iid))
     incidents.create_incident(current_user(), alert)
     return alert
+
+
+def _with_header(response: Response, name: str, value: str) -> Response:
+    response.headers[name] = value
+    return response

@@ -85,7 +85,12 @@ class AlertFilterSchema(Schema):
 
     status = fields.Array(fields.String(choices=tuple(STATUSES)))
     severity = fields.Array(fields.String(choices=tuple(SEVERITIES)))
-    search = fields.String()
+    search = fields.String(
+        metadata={
+            "description": "Words that texts of an alert contain. The header `X-Newest-Only` of the answer says "
+            "how many of the newest alerts were looked at, if older ones were left out."
+        }
+    )
     integration_id = fields.Integer()
     host = fields.String(metadata={"description": "One of the hosts, in any case."})
     environment = fields.String(metadata={"description": "The name of the environment."})

@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime as dt
 
 import pytest
+from sqlalchemy import update
 
+from project_service.areas.alerts.alerts import listing
 from project_service.areas.alerts.models import Alert, AlertIntegration, Severity, Status
 from project_service.domain.access_levels import Role
 from project_service.domain.projects import DISABLED
@@ -62,6 +64,28 @@ def iids(response):
 
 def notes(client, path):
     return [note["body"] for note in client.get(f"{path}/1/notes?sort=asc").json]
+
+
+@pytest.mark.parametrize(
+    ("query", "found", "newest_only"),
+    [
+        ("host=db1.example.org", [1], None),
+        ("host=d", [3], "2"),
+        ("search=lo", [2], "2"),
+        ("order_by=event_count", [3, 2], "2"),
+    ],
+    ids=["indexed", "short host", "short word", "events"],
+)
+def test_a_list_says_when_older_alerts_are_left_out(developer, path, query, found, newest_only, monkeypatch):
+    for name in ("MAX_SCANNED_ALERTS", "MAX_SORTED_ALERTS"):
+        monkeypatch.setattr(listing, name, 2)
+    with unit_of_work():
+        db.session.execute(update(Alert).where(Alert.iid.in_([1, 3])).values(hosts=["d", "DB1.example.org"]))
+        db.session.execute(update(Alert).where(Alert.iid == 3).values(hosts=["d"]))
+
+    response = developer.get(f"{path}?{query}")
+
+    assert (iids(response), response.headers.get("X-Newest-Only")) == (found, newest_only)
 
 
 def test_an_alert_has_the_fields_of_graphql(developer, path, alerts, project):
@@ -193,7 +217,8 @@ def test_comments_have_their_author_and_alert(developer, path, alerts):
     assert note.status_code == 201
     assert (note.json["body"], note.json["author"]["username"], note.json["system"]) == ("Cleaning up", DEV, False)
     assert (note.json["noteable_type"], note.json["noteable_iid"]) == ("AlertManagement::Alert", 1)
-    assert developer.post(f"{path}/1/notes", json={"body": " "}).status_code == 400
+    blank = developer.post(f"{path}/1/notes", json={"body": " "})
+    assert (blank.status_code, blank.json) == (400, {"message": {"note": ["can't be blank"]}})
 
 
 def test_comments_and_system_notes_are_filtered(developer, path):

@@ -216,5 +216,5 @@ def test_a_search_that_leaves_out_old_alerts_says_so(developer, make_alert, monk
 
     short, indexed = developer.get(f"{LIST}?search=sk"), developer.get(f"{LIST}?search=disk")
 
-    assert (listed(short), "Only the newest 2 alerts were searched" in short.text) == ([2, 3], True)
+    assert (listed(short), "Only the newest 2 alerts were looked at" in short.text) == ([2, 3], True)
     assert (listed(indexed), "Only the newest" in indexed.text) == ([1, 2, 3], False)

@@ -46,6 +46,7 @@ SETTINGS = "/<path:project>/-/settings/operations"
 BASE_PATH = f"{SETTINGS}/integrations"
 ONE = f"{BASE_PATH}/<int:integration_id>"
 MAX_LINKED_ALERTS = 10  # after a test with several
+SEVERITIES = [(severity.name.lower(), severity.title) for severity in Severity]
 INTEGRATIONS, INCIDENTS = "integrations", "settings"
 TABS = {INTEGRATIONS: "Current integrations", INCIDENTS: "Alert settings"}
 
@@ -138,10 +139,16 @@ def create_integration(project: Project) -> Any:
 def preview_integration(project: Project) -> Any:
     """Show the part of the page with the parsed sample, for scripts that replace it."""
     form = IntegrationForm()
+    sample = samples.read_sample(project, form, None)
+    # rows that a user is typing in are not replaced, unless another tool was chosen
+    is_other_tool = request.form.get("severities_of", "") != (form.preset_id or "")
     return render_template(
         "alerts/_preview_parts.html",
         default_resolved=default_resolved(form.preset_id),
-        sample=samples.read_sample(project, form, None),
+        sample=sample,
+        preset=PRESETS.get(form.preset_id or ""),
+        severities=SEVERITIES,
+        severity_rows=severity_rows(None, form.preset_id, sample.alerts or ()) if is_other_tool else None,
         stored=payload_mapping.values_of,
         targets=payload_mapping.TARGETS if "parsed_example" in request.form else (),
         field_labels=payload_mapping.LABELS,
@@ -340,7 +347,7 @@ def _form_page(
         sample=sample,
         preset=preset,
         described=samples.described,
-        severities=[(severity.name.lower(), severity.title) for severity in Severity],
+        severities=SEVERITIES,
         severity_rows=severity_rows(integration, form.preset_id, sample.alerts or ()),
         default_resolved=default_resolved(form.preset_id),
         targets=payload_mapping.TARGETS,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from typing import Any
 
 from flask import request
 
 from project_service.areas.alerts import queries
 from project_service.areas.alerts.integrations import service as integrations
 from project_service.areas.alerts.integrations.forms import IntegrationForm
+from project_service.areas.alerts.integrations.path_suggestions import suggested_fields
 from project_service.areas.alerts.integrations.word_tables import posted_severities, resolved_values
-from project_service.areas.alerts.models import AlertIntegration
+from project_service.areas.alerts.models import HTTP, AlertIntegration
 from project_service.areas.alerts.receivers import grouping, payload_mapping
 from project_service.areas.alerts.receivers.elements import PROMETHEUS_TOOL, is_batch
 from project_service.areas.alerts.receivers.grouping import Mapping
@@ -36,6 +38,7 @@ class Sample:
     problem: str | None = None
     has_changed: bool = False
     left_out_after: int | None = None  # how many fields are offered, when that is not all of them
+    suggested: frozenset[str] = frozenset()  # the targets whose fields were chosen by the names of keys
 
 
 def read_sample(project: Project, form: IntegrationForm, integration: AlertIntegration | None) -> Sample:
@@ -56,6 +59,8 @@ def read_sample(project: Project, form: IntegrationForm, integration: AlertInteg
     has_changed = request.method == "POST" and text != parsed_text()
     stored = integration.mapping if integration is not None else {}
     chosen = payload_mapping.chosen_of(stored) if request.method == "GET" else {} if has_changed else chosen_fields()
+    suggested = _suggested(payload, offered) if not chosen and _asks_for_suggestions(form) else {}
+    chosen = chosen or suggested
     mapped = payload_mapping.mapping_of(mappable, chosen)
     parsed = integrations.parsed_for(form.integration_type, payload, _rules(form, integration, mapped))
     reports = None if parsed is None else parsed.reports
@@ -78,7 +83,19 @@ def read_sample(project: Project, form: IntegrationForm, integration: AlertInteg
         problem=integrations.NO_BATCH if reports is None else None,
         has_changed=has_changed and bool(parsed_text()),
         left_out_after=len(offered) if len(fields) > len(offered) else None,
+        suggested=frozenset(suggested),
     )
+
+
+def _asks_for_suggestions(form: IntegrationForm) -> bool:
+    """Whether a sample of no known tool is parsed for the first time, or taken from the log of requests."""
+    preset = PRESETS.get(form.preset_id or "")
+    is_first = "request" in request.args if request.method == "GET" else "parse" in request.form and not parsed_text()
+    return is_first and form.integration_type == HTTP and (preset is None or preset.reads_plain_keys)
+
+
+def _suggested(payload: dict[str, Any], fields: list[payload_mapping.SampleField]) -> dict[str, str]:
+    return {} if is_batch(payload) else suggested_fields(payload, fields)
 
 
 def _rules(form: IntegrationForm, integration: AlertIntegration | None, mapped: Mapping) -> ReadingRules:

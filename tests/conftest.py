@@ -29,6 +29,7 @@ from project_service.kit import clock, jobs
 from project_service.kit.db import migrations
 from project_service.kit.db.base import Base
 from project_service.kit.db.session import db
+from project_service.kit.deliveries import dispatching
 from project_service.kit.http import requests
 from project_service.kit.jobs import Task
 from project_service.kit.security import passwords
@@ -283,8 +284,9 @@ def filled(
 
 
 @pytest.fixture
-def run_jobs(app: Flask) -> Callable[[], int]:
-    """Runs all tasks that are due, as workers would, until there are none."""
+def run_jobs(app: Flask, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """Runs all tasks that are due, as workers would, until there are none; the sending job ends at once."""
+    monkeypatch.setattr(dispatching, "RUN_SECONDS", 0)
 
     def run() -> int:
         count = 0

@@ -20,12 +20,8 @@ from email.header import Header
 from email.utils import formatdate, make_msgid, parseaddr
 
 from flask import current_app
-from sqlalchemy import Index, delete
-from sqlalchemy.orm import Mapped, mapped_column
 
-from project_service.kit import clock, deliveries, jobs
-from project_service.kit.db.base import Model
-from project_service.kit.db.session import db
+from project_service.kit import deliveries
 from project_service.settings import Settings
 
 RECEIVER = "mail:1"  # one SMTP server
@@ -43,22 +39,6 @@ ADDRESS = re.compile(
 )
 ENCODED_WORD = "=?"
 LINE_END = re.compile(r"\r\n|\r|\n")
-
-
-class EarlierMail(Model):
-    """A mail that an earlier release queued: ``drain`` moves it to the deliveries, and nothing writes such rows."""
-
-    __tablename__ = "mails"
-    __table_args__ = (Index("ix_mails_created_at", "created_at", "id"),)
-
-    recipient: Mapped[str]
-    subject: Mapped[str]
-    body: Mapped[str]
-    created_at: Mapped[dt.datetime] = mapped_column(default=clock.now)
-    attempts: Mapped[int] = mapped_column(default=0, server_default="0")
-    retry_at: Mapped[dt.datetime | None]
-    failed_at: Mapped[dt.datetime | None]
-    error: Mapped[str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,16 +108,6 @@ class MailSender(deliveries.Sender):
 
 
 deliveries.register(MailSender())
-
-
-@jobs.job("kit.mail.drain")
-def drain() -> None:
-    """Move mails that an earlier release queued to the deliveries: for tasks from before an upgrade."""
-    waiting = delete(EarlierMail).where(EarlierMail.failed_at.is_(None)).returning(EarlierMail)
-    deliveries.enqueue_all(
-        (RECEIVER, {"recipient": mail.recipient, "subject": mail.subject, "body": mail.body})
-        for mail in db.session.scalars(waiting).all()
-    )
 
 
 def send_now(outgoing: OutgoingMail) -> deliveries.DeliveryOutcome:

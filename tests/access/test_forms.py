@@ -135,9 +135,9 @@ REFUSED = [
     (TOKENS, {"name": "About <shops>"}, "Scopes can't be blank"),
     (TOKENS, {"name": "", "scopes": "api"}, "Name can't be blank"),
     (TOKENS, {"name": "About <shops>", "scopes": "everything"}, "not a valid choice"),
-    (TRACKING, {"enabled": "y", "api_url": "ftp://About <shops>"}, "is blocked: URI is invalid"),
-    (TRACKING, {"enabled": "y", "api_url": DSN}, "is a required field"),
-    (TRACKING, {"api_url": "http://127.0.0.1/api/0/projects/a/b"}, "is blocked"),
+    (TRACKING, {"enabled": "y", "backend": "sentry", "api_url": "ftp://About <shops>"}, "is blocked: URI is invalid"),
+    (TRACKING, {"enabled": "y", "backend": "sentry", "api_url": DSN}, "is a required field"),
+    (TRACKING, {"backend": "sentry", "api_url": "http://127.0.0.1/api/0/projects/a/b"}, "is blocked"),
 ]
 
 
@@ -300,7 +300,7 @@ def test_the_token_of_error_tracking_is_not_shown(maintainer, project):
     store(ErrorTrackingSetting(project_id=project.id, api_url=DSN, token="never-to-be-seen", enabled=True))
 
     shown = maintainer.get(OPERATIONS).text
-    refused = maintainer.send(TRACKING, enabled="y", api_url="nonsense", token="typed-just-now")
+    refused = maintainer.send(TRACKING, enabled="y", backend="sentry", api_url="nonsense", token="typed-just-now")
 
     assert "A token is stored." in shown
     assert refused.status_code == 422
@@ -310,9 +310,9 @@ def test_the_token_of_error_tracking_is_not_shown(maintainer, project):
 def test_the_token_of_error_tracking_is_kept_until_the_url_changes(maintainer, project):
     store(ErrorTrackingSetting(project_id=project.id, api_url=DSN, token="secret", enabled=False))
 
-    maintainer.send(TRACKING, api_url=DSN, token="")
+    maintainer.send(TRACKING, backend="sentry", api_url=DSN, token="")
     kept_token = db.session.query(ErrorTrackingSetting).one().token
-    maintainer.send(TRACKING, api_url=DSN.replace("shop", "till"), token="")
+    maintainer.send(TRACKING, backend="sentry", api_url=DSN.replace("shop", "till"), token="")
 
     assert kept_token == "secret"
     assert db.session.query(ErrorTrackingSetting).one().token is None

@@ -21,7 +21,7 @@ PUBLIC_NAMES = {"_replace", "_asdict", "_mapping", "_exit"}
 EXECUTION = {"exec", "eval", "compile"}
 # private names of foreign packages that are used, each with the decision record that says why
 ALLOWED: dict[tuple[str, str], str] = {}
-MAX_SUPPRESSIONS = 40
+MAX_SUPPRESSIONS = 39
 SUPPRESSION = re.compile(r"#\s*(noqa|type:\s*ignore)\b.*")
 REASON = re.compile(r"#\s*(noqa|type:\s*ignore)\b[^#]*#\s*\w")
 CACHE_MODULE = re.compile(r"(kept|response_?cache|cached_(responses|answers|pages)|page_?cache)")

@@ -23,7 +23,7 @@ from project_service.kit import clock, deliveries, mail
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.deliveries import Delivery
 from project_service.kit.deliveries.dispatching import prune_deliveries
-from project_service.kit.mail import EarlierMail, OutgoingMail
+from project_service.kit.mail import OutgoingMail
 from tests.support.mails import queued_mails
 
 
@@ -188,18 +188,6 @@ def test_a_mail_is_rolled_back_with_its_transaction(configured):
         fail()
 
     assert waiting() == []
-
-
-def test_mails_of_an_earlier_release_are_moved_and_sent(configured, post_office, run_jobs):
-    with unit_of_work():
-        db.session.add(EarlierMail(recipient="a@example.org", subject="Hello", body="Well"))
-        mail.drain.defer()
-
-    run_jobs()
-    deliveries.send_all_due()
-
-    assert [recipient for recipient, _ in post_office.mails] == ["a@example.org"]
-    assert db.session.scalar(select(EarlierMail.id)) is None
 
 
 def test_texts_of_mails_are_encrypted_at_rest(configured):

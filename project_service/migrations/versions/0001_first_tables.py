@@ -80,7 +80,7 @@ def _refuse_changes_of_audit_events() -> None:
 
 
 def _create_instance() -> None:
-    """Settings, background jobs, mails, rate limits, audit events."""
+    """Settings, background jobs, rate limits, audit events."""
     op.create_table(
         "application_settings",
         sa.Column("name", sa.String(), nullable=False),
@@ -127,20 +127,6 @@ def _create_instance() -> None:
         sa.UniqueConstraint("name"),
         sqlite_autoincrement=True,
     )
-    op.create_table(
-        "mails",
-        _id(),
-        sa.Column("recipient", sa.String(), nullable=False),
-        sa.Column("subject", sa.String(), nullable=False),
-        sa.Column("body", sa.String(), nullable=False),
-        sa.Column("created_at", TIME, nullable=False),
-        sa.Column("attempts", KEY, server_default="0", nullable=False),
-        sa.Column("retry_at", TIME, nullable=True),
-        sa.Column("failed_at", TIME, nullable=True),
-        sa.Column("error", sa.String(), nullable=True),
-        sqlite_autoincrement=True,
-    )
-    op.create_index("ix_mails_created_at", "mails", ["created_at", "id"])
     op.create_table(
         "rate_limits",
         _id(),

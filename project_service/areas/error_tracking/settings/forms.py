@@ -27,7 +27,6 @@ class ErrorTrackingForm(Form):
     backend = RadioField(
         "Where errors are stored",
         choices={INTEGRATED: "This server", SENTRY: "A server of Sentry"},
-        validate_choice=False,
     )
     api_url = StringField(
         "Tracker API URL",

@@ -78,7 +78,7 @@ def save_error_tracking(project: Project) -> Any:
 
     def save() -> None:
         db.session.commit()  # no locks while the host name is resolved
-        service.save(project, problems=service.url_problems(fields["api_url"], allowed), **fields)
+        service.save(project, fields, service.url_problems(fields["api_url"], allowed))
 
     if not form.accepted(save):
         return sections.show(project, "operations", status=422, tracking_form=form)
@@ -182,22 +182,18 @@ def _sealed_token(form: ErrorTrackingForm, project: Project, address: str) -> st
     return projects.unseal(sealed, project, host_of(address)) if sealed else None
 
 
-def _fields(form: ErrorTrackingForm, project: Project) -> dict[str, Any]:
-    """Return the fields for ``service.save``; requests of former releases have no choice of the backend."""
+def _fields(form: ErrorTrackingForm, project: Project) -> service.ErrorTrackingFields:
+    """Return the fields for ``service.save``."""
     if form.chosen.data:
         form.api_url.data = form.chosen.data
     address = (form.api_url.data or "").strip()
-    fields = {
+    names = (line.strip() for line in (form.hidden_keys.data or "").splitlines())
+    return {
         "enabled": form.enabled.data,
         "api_url": address or None,
         "token": form.token.data or _sealed_token(form, project, address),
         "organization_name": form.organization_name.data or None,
         "project_name": form.project_name.data or None,
-    }
-    if form.backend.data not in (INTEGRATED, SENTRY):
-        return fields
-    names = (line.strip() for line in (form.hidden_keys.data or "").splitlines())
-    return fields | {
         "integrated": form.backend.data == INTEGRATED,
         "store_addresses": form.store_addresses.data,
         "hidden_keys": list(dict.fromkeys(filter(None, names))),

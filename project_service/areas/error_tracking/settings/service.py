@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TypedDict
 from urllib.parse import urlsplit
 
 import orjson
@@ -12,7 +12,6 @@ from project_service.access import audit
 from project_service.areas.error_tracking.sentry.client import host_of
 from project_service.areas.error_tracking.settings import client_keys, queries
 from project_service.areas.error_tracking.settings.models import API_PATH, ErrorTrackingSetting
-from project_service.domain import instance_settings
 from project_service.domain.projects import Project
 from project_service.kit.db.session import add_unique
 from project_service.kit.http.errors import Conflict, Invalid
@@ -51,23 +50,30 @@ def create_or_switch(project: Project, *, active: bool, integrated: bool | None)
     return add_unique(switch(project, setting, active=active, integrated=integrated), Conflict("409 Conflict"))
 
 
-def save(project: Project, *, problems: list[str] | None = None, **fields: Any) -> ErrorTrackingSetting:
-    """Save the settings from the settings page; an empty token keeps the stored one, unless the URL changes.
+class ErrorTrackingFields(TypedDict):
+    """The settings as the settings page has them; an empty ``token`` keeps the stored one unless the URL changes."""
 
-    Unless ``integrated`` is given, a URL replaces the integrated tracker. ``problems`` is the result of
-    ``url_problems``, if it was called before.
-    """
-    address, token = fields["api_url"], fields.pop("token") or None
-    if problems is None:
-        problems = url_problems(address, instance_settings.outgoing_policy())
+    enabled: bool
+    integrated: bool
+    api_url: str | None
+    token: str | None
+    organization_name: str | None
+    project_name: str | None
+    store_addresses: bool
+    hidden_keys: list[str]
+    resolve_after_days: int
+
+
+def save(project: Project, fields: ErrorTrackingFields, problems: list[str]) -> ErrorTrackingSetting:
+    """Save the settings from the settings page; ``problems`` is the result of ``url_problems``."""
+    address, token = fields["api_url"], fields["token"] or None
     setting = queries.setting_of(project) or ErrorTrackingSetting(project_id=project.id)
     former = audit.settings_of(setting, UNAUDITED)
-    if address and "integrated" not in fields:
-        setting.integrated = False
     if (setting.api_url or "").rstrip("/") != (address or "").rstrip("/"):
         setting.token = setting.sentry_project_id = None
     for name, value in fields.items():
-        setattr(setting, name, value)
+        if name != "token":
+            setattr(setting, name, value)
     if token is not None:
         setting.token = token
     _check(setting, problems)

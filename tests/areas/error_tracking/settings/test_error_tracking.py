@@ -17,6 +17,7 @@ from sqlalchemy import text
 
 from project_service.areas.error_tracking.settings import service
 from project_service.areas.error_tracking.settings.models import ErrorTrackingSetting
+from project_service.domain import instance_settings
 from project_service.domain.users import BLOCKED
 from project_service.kit import clock
 from project_service.kit.db.session import db
@@ -92,8 +93,9 @@ def fill(project):
     """Save the settings of the shop as its page does; ``None`` removes a field."""
 
     def save(**fields):
-        fields = {"enabled": True, "api_url": URL, "token": TOKEN, "organization_name": "", "project_name": ""} | fields
-        service.save(project, **fields)
+        form = {"enabled": True, "integrated": False, "api_url": URL, "token": TOKEN, "store_addresses": False}
+        form |= {"organization_name": "", "project_name": "", "hidden_keys": [], "resolve_after_days": 0} | fields
+        service.save(project, form, service.url_problems(form["api_url"], instance_settings.outgoing_policy()))
         db.session.commit()
         return stored(project)
 
@@ -619,8 +621,11 @@ def test_settings_are_removed_with_their_project(project, fill, as_, run_jobs):
 # The page
 
 
+FORM = {"api_url": URL, "token": TOKEN, "enabled": "y", "backend": "sentry"}
+
+
 def send(visitor, **fields):
-    return visitor.send(f"{PAGE}/error_tracking", **({"api_url": URL, "token": TOKEN, "enabled": "y"} | fields))
+    return visitor.send(f"{PAGE}/error_tracking", **(FORM | fields))
 
 
 def test_the_api_shows_what_the_page_saves(project, visit, as_maintainer):
@@ -663,7 +668,7 @@ def test_the_page_shows_errors_and_saves_nothing(fields, shown, project, visit):
     assert stored(project) is None
 
 
-def test_a_url_saved_on_the_page_replaces_the_integrated_backend(project, visit, as_maintainer):
+def test_the_server_of_sentry_chosen_on_the_page_replaces_the_integrated_backend(project, visit, as_maintainer):
     as_maintainer.put(settings(project), json={"active": True, "integrated": True})
     visitor = visit(MAX)
 
@@ -678,7 +683,7 @@ def test_a_url_saved_on_the_page_replaces_the_integrated_backend(project, visit,
 def test_the_page_can_disable_the_integrated_backend(project, visit, as_maintainer):
     as_maintainer.put(settings(project), json={"active": True, "integrated": True})
 
-    response = visit(MAX).send(f"{PAGE}/error_tracking", api_url="", token="")
+    response = visit(MAX).send(f"{PAGE}/error_tracking", api_url="", token="", backend="integrated")
 
     assert response.status_code == 302
     assert as_maintainer.get(settings(project)).json == INTEGRATED | {"active": False}
@@ -819,13 +824,13 @@ def test_a_connection_test_uses_the_stored_token(tracker, project, fill, visit):
 def test_inactive_settings_can_be_tested(tracker, project, visit):
     tracker.responds_with(200, b"{}")
 
-    response = visit(MAX).send(f"{PAGE}/error_tracking", api_url=tracker.url, token=TOKEN, test="1")
+    response = visit(MAX).send(f"{PAGE}/error_tracking", api_url=tracker.url, token=TOKEN, backend="sentry", test="1")
 
     assert outcome(response) == (True, "Connected.")
 
 
 def test_a_connection_test_needs_url_and_token(project, visit):
-    response = visit(MAX).send(f"{PAGE}/error_tracking", api_url="", token="", test="1")
+    response = visit(MAX).send(f"{PAGE}/error_tracking", api_url="", token="", backend="integrated", test="1")
 
     assert outcome(response) == (False, "Fill in the address and the token first.")
 

@@ -8,6 +8,7 @@ as the level of a protected branch (docs/decisions/one-ability-table.md).
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from typing import Any
 
 from project_service.access.identity import Caller
@@ -25,16 +26,21 @@ from project_service.access.rules import (
     is_member,
     is_not_archived,
     is_signed_in,
+    may_change_issue,
+    may_change_note,
+    may_comment,
     may_create_groups,
     may_create_projects,
     may_create_subgroups,
+    may_see_issue,
+    may_see_note,
     sees,
 )
 from project_service.domain.access_levels import Role
 from project_service.domain.namespaces import Group
 from project_service.domain.project_access import ProjectAccess
 from project_service.domain.projects import Project
-from project_service.kit.http.errors import Forbidden, NotFound
+from project_service.kit.http.errors import Forbidden, NotFound, RecordNotFound, ServiceError
 
 
 class Ability(enum.Enum):
@@ -79,6 +85,14 @@ class Ability(enum.Enum):
     READ_WIKI = enum.auto()
     READ_LABELS = enum.auto()
     ADMIN_LABELS = enum.auto()
+    # an issue
+    READ_ISSUE = enum.auto()
+    CHANGE_ISSUE = enum.auto()
+    COMMENT_ON_ISSUE = enum.auto()
+    DELETE_ISSUE = enum.auto()
+    # a note of an issue
+    READ_NOTE = enum.auto()
+    CHANGE_NOTE = enum.auto()
     # a group
     READ_GROUP = enum.auto()
     ADMIN_GROUP = enum.auto()
@@ -130,6 +144,12 @@ RULES: dict[Ability, tuple[Rule, ...]] = {
     Ability.READ_WIKI: (sees, has("wiki")),
     Ability.READ_LABELS: (sees, has_issues_or_merge_requests),
     Ability.ADMIN_LABELS: (at_least(Role.REPORTER), has_issues_or_merge_requests, is_not_archived, is_loaded),
+    Ability.READ_ISSUE: (may_see_issue,),
+    Ability.CHANGE_ISSUE: (may_change_issue,),
+    Ability.COMMENT_ON_ISSUE: (may_comment,),
+    Ability.DELETE_ISSUE: (anybody,),
+    Ability.READ_NOTE: (may_see_note,),
+    Ability.CHANGE_NOTE: (may_change_note,),
     Ability.READ_GROUP: (sees,),
     Ability.ADMIN_GROUP: (at_least(Role.OWNER),),
     Ability.ADMIN_GROUP_LABELS: (at_least(Role.REPORTER),),
@@ -142,9 +162,24 @@ RULES: dict[Ability, tuple[Rule, ...]] = {
 }
 
 
-# abilities whose refusal is a 404 with this noun, also for callers who see the project or group
+# abilities about an issue or a note, and what the caller needs in its project before it is looked up
+IN_PROJECT = {
+    Ability.READ_ISSUE: Ability.READ_ISSUES,
+    Ability.CHANGE_ISSUE: Ability.READ_ISSUES,
+    Ability.COMMENT_ON_ISSUE: Ability.CREATE_ISSUES,
+    Ability.DELETE_ISSUE: Ability.OWN_PROJECT,
+    Ability.READ_NOTE: Ability.READ_ISSUES,
+    Ability.CHANGE_NOTE: Ability.READ_ISSUES,
+}
+
+# abilities whose refusal is a 404, also for callers who see the project or group
 # (alert management reference, section 3; namespaces reference, section 4)
-HIDDEN = {Ability.READ_NAMESPACE: "Namespace", Ability.READ_ALERTS: "Alert"}
+HIDDEN: dict[Ability, Callable[[], ServiceError]] = {
+    Ability.READ_NAMESPACE: lambda: NotFound("Namespace"),
+    Ability.READ_ALERTS: lambda: NotFound("Alert"),
+    Ability.READ_ISSUE: RecordNotFound,
+    Ability.READ_NOTE: RecordNotFound,
+}
 
 
 def allowed(caller: Caller, ability: Ability, subject: Any = None) -> bool:
@@ -159,7 +194,7 @@ def judge(caller: Caller, ability: Ability, subject: Any = None) -> None:
     if isinstance(subject, Project | ProjectAccess) and not sees(caller, subject):
         raise NotFound("Project")
     if ability in HIDDEN:
-        raise NotFound(HIDDEN[ability])
+        raise HIDDEN[ability]()
     if isinstance(subject, Group) and not sees(caller, subject):
         raise NotFound("Group")
     raise Forbidden

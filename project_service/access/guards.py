@@ -7,10 +7,14 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from project_service.access.abilities import Ability, judge
+from project_service.access.abilities import IN_PROJECT, Ability, judge
 from project_service.access.identity import caller
 from project_service.access.roles import find_project, find_project_access
+from project_service.access.visible_notes import find_visible_note
 from project_service.domain.namespaces import find_group, find_namespace
+from project_service.domain.projects import Project
+from project_service.domain.tracker.issues import Issue, find_issue
+from project_service.domain.tracker.notes import Note
 from project_service.kit.http.errors import NotFound, UnknownRoute
 from project_service.kit.http.fields import whole_number
 
@@ -40,8 +44,9 @@ def mark(view: View, **marks: Any) -> View:
 def allow(ability: Ability, *, access_only: bool = False) -> Callable[[View], View]:
     """Load the subject of the URL and check the ability: 404 if it is hidden, 403 if it is forbidden.
 
-    The view gets the subject as its first argument, unless the ability is one of the instance. With ``access_only`` it
-    is a ``ProjectAccess`` in place of the ``Project``: for views that need no more of it.
+    The view gets the subject as its first argument, unless the ability is one of the instance. An issue or a note is
+    looked up in the project, and hidden if the caller may not see it, before the ability itself is checked. With
+    ``access_only`` the subject is a ``ProjectAccess`` in place of the ``Project``: for views that need no more of it.
     """
     finders = FINDERS | {"project": find_project_access} if access_only else FINDERS
 
@@ -53,12 +58,24 @@ def allow(ability: Ability, *, access_only: bool = False) -> Callable[[View], Vi
                 return view(*args, **url)
             name = next(name for name in finders if name in url)
             subject = _find(finders[name], url.pop(name))
+            if ability in IN_PROJECT:
+                judge(caller(), IN_PROJECT[ability], subject)
+                subject = _find_in(subject, url)
             judge(caller(), ability, subject)
             return view(subject, *args, **url)
 
         return mark(checked, ability=ability, access_only=access_only)
 
     return decorate
+
+
+def _find_in(project: Project, url: dict[str, Any]) -> Issue | Note:
+    """Load the issue of the URL, or its note if the URL names one, as far as the caller sees them."""
+    issue = find_issue(project, numeric(url.pop("iid")))
+    judge(caller(), Ability.READ_ISSUE, issue)
+    if "note" not in url:
+        return issue
+    return find_visible_note(caller(), issue, numeric(url.pop("note")))
 
 
 def _find(find: Callable[[str], Any], text: str) -> Any:
@@ -91,9 +108,9 @@ def in_bytes(limit: Callable[[], int | None] | None) -> int:
     return sys.maxsize if found is None else found
 
 
-def numeric(text: str) -> int:
+def numeric(text: str | int) -> int:
     """Parse an id of a path; anything but digits is an unknown route (common reference, section 8)."""
-    number = whole_number(text)
+    number = whole_number(str(text))
     if number is None:
         raise UnknownRoute
     return number

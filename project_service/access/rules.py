@@ -250,6 +250,11 @@ def may_see_note(caller: Caller, note: Note) -> bool:
     return not note.confidential or role_of(caller, note.project) >= Role.REPORTER
 
 
+def visible_notes(caller: Caller, project: Project) -> ColumnElement[bool]:
+    """The condition for lists of notes of a project: that of ``may_see_note``."""
+    return true() if role_of(caller, project) >= Role.REPORTER else Note.confidential.is_(False)
+
+
 def visible_issues(caller: Caller, project: Project | ProjectAccess) -> ColumnElement[bool]:
     """The condition for lists of issues: that of ``may_see_issue``."""
     if role_of(caller, project) >= Role.REPORTER:

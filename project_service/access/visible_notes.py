@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-from sqlalchemy import ColumnElement, Select, and_, func, or_, select, true
+from sqlalchemy import Select, and_, func, or_, select
 from sqlalchemy.orm import joinedload
 
+from project_service.access.abilities import Ability, judge
 from project_service.access.identity import Caller
-from project_service.access.roles import role_of
-from project_service.access.rules import may_see_note
-from project_service.domain.access_levels import Role
-from project_service.domain.projects import Project
+from project_service.access.rules import visible_notes
 from project_service.domain.tracker.notes import Note, Noteable, find_note, notes_on
 from project_service.kit.db.session import NO_LAZY_LOADING, db, one
 from project_service.kit.http.errors import RecordNotFound
@@ -28,14 +26,9 @@ class HasIid(Protocol):
     iid: Any
 
 
-def _visible(caller: Caller, project: Project) -> ColumnElement[bool]:
-    """The condition for lists of notes: that of ``may_see_note``."""
-    return true() if role_of(caller, project) >= Role.REPORTER else Note.confidential.is_(False)
-
-
 def notes_matching(caller: Caller, noteable: Noteable, **filters: Any) -> Select[Note]:
     """The notes of an issue or a merge request that the caller may see."""
-    statement = notes_on(noteable).where(_visible(caller, noteable.project))
+    statement = notes_on(noteable).where(visible_notes(caller, noteable.project))
     return filtered(statement.options(joinedload(Note.author), NO_LAZY_LOADING), **filters)
 
 
@@ -69,8 +62,8 @@ def _page_of_note(listed: Select[Note], note_id: int) -> int:
 def find_visible_note(caller: Caller, noteable: Noteable, note_id: int) -> Note:
     """One note, if the caller may see it."""
     note = find_note(noteable, note_id)
-    if not may_see_note(caller, note):
-        raise RecordNotFound
+    judge(caller, Ability.READ_NOTE, note)
+    note.noteable_iid = noteable.iid
     return note
 
 

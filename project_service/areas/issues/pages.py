@@ -10,7 +10,6 @@ from project_service.access import navigation, panels, visible_notes
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
-from project_service.access.rules import may_change_issue, may_change_note, may_comment
 from project_service.areas.issues import queries, service
 from project_service.areas.issues.forms import IssueForm, NoteForm
 from project_service.areas.issues.listing import IssueListing
@@ -18,11 +17,10 @@ from project_service.areas.issues.queries import IssueFilter
 from project_service.domain.memberships import members_for_choice
 from project_service.domain.projects import Project
 from project_service.domain.tracker import issue_rules
-from project_service.domain.tracker.issues import Issue
+from project_service.domain.tracker.issues import Issue, find_issue
 from project_service.domain.tracker.milestones import ACTIVE, Milestone, milestones_of
 from project_service.domain.tracker.notes import Note
 from project_service.kit.db.session import db
-from project_service.kit.http.errors import Forbidden
 from project_service.kit.http.forms import confirmation
 from project_service.kit.http.pagination import read_page
 
@@ -86,142 +84,125 @@ def create_issue(project: Project) -> Any:
 
 
 @pages.get(ONE)
-@pages.allow(Ability.READ_ISSUES)
-def show_issue(project: Project, iid: int) -> Any:
+@pages.allow(Ability.READ_ISSUE)
+def show_issue(issue: Issue) -> Any:
     """Show one issue with its notes."""
-    return _page(queries.find_issue(caller(), project, iid), NoteForm())
+    return _page(issue, NoteForm())
 
 
 @pages.get(f"{ONE}/edit")
 @pages.signed_in
-@pages.allow(Ability.READ_ISSUES)
-def edit_issue(project: Project, iid: int) -> Any:
+@pages.allow(Ability.CHANGE_ISSUE)
+def edit_issue(issue: Issue) -> Any:
     """Show the form of one issue."""
-    issue = _changeable(project, iid)
-    return render_template("issues/edit.html", project=project, issue=issue, form=_form(project, issue))
+    return render_template("issues/edit.html", project=issue.project, issue=issue, form=_form(issue.project, issue))
 
 
 @pages.post(f"{ONE}/edit")
 @pages.signed_in
-@pages.allow(Ability.READ_ISSUES)
-def update_issue(project: Project, iid: int) -> Any:
+@pages.allow(Ability.CHANGE_ISSUE)
+def update_issue(issue: Issue) -> Any:
     """Change an issue."""
-    issue = _changeable(project, iid)
-    form = _form(project, issue)
+    form = _form(issue.project, issue)
     if form.accepted(lambda: service.update_issue(issue, **_fields(form))):
-        return redirect(_address(project, iid))
-    return render_template("issues/edit.html", project=project, issue=issue, form=form), 422
+        return redirect(_address(issue.project, issue.iid))
+    return render_template("issues/edit.html", project=issue.project, issue=issue, form=form), 422
 
 
 @pages.post(f"{ONE}/state")
 @pages.signed_in
-@pages.allow(Ability.READ_ISSUES)
-def change_state(project: Project, iid: int) -> Any:
+@pages.allow(Ability.CHANGE_ISSUE)
+def change_state(issue: Issue) -> Any:
     """Close or reopen an issue."""
-    issue = _changeable(project, iid)
     if request.form.get("state_event") == "close":
         issue_rules.close_issue(current_user(), issue)
     else:
         issue_rules.reopen_issue(current_user(), issue)
-    return redirect(_address(project, iid))
+    return redirect(_address(issue.project, issue.iid))
 
 
 @pages.post(f"{ONE}/notes")
 @pages.signed_in
-@pages.allow(Ability.CREATE_ISSUES)
-def create_note(project: Project, iid: int) -> Any:
+@pages.allow(Ability.COMMENT_ON_ISSUE)
+def create_note(issue: Issue) -> Any:
     """Comment on an issue."""
-    issue = queries.find_issue(caller(), project, iid)
     form = NoteForm()
     fields = {"body": form.note.data, "confidential": form.confidential.data}
     if accepted := form.accepted(lambda: service.create_note(issue, **fields)):
-        return redirect(f"{_address(project, iid)}?note={accepted.result.id}#note_{accepted.result.id}")
+        return redirect(_address_of_note(accepted.result))
     return _page(issue, form), 422
 
 
-@pages.get(f"{ONE}/notes/<int:note_id>/edit")
+@pages.get(f"{ONE}/notes/<int:note>/edit")
 @pages.signed_in
-@pages.allow(Ability.READ_ISSUES)
-def edit_note(project: Project, iid: int, note_id: int) -> Any:
+@pages.allow(Ability.CHANGE_NOTE)
+def edit_note(note: Note) -> Any:
     """Show the form of one comment."""
-    issue, note = _changeable_note(project, iid, note_id)
-    form = NoteForm(note=note.body)
-    return render_template("issues/note.html", project=project, issue=issue, note=note, form=form)
+    return _note_page(note, NoteForm(note=note.body))
 
 
-@pages.post(f"{ONE}/notes/<int:note_id>/edit")
+@pages.post(f"{ONE}/notes/<int:note>/edit")
 @pages.signed_in
-@pages.allow(Ability.READ_ISSUES)
-def update_note(project: Project, iid: int, note_id: int) -> Any:
+@pages.allow(Ability.CHANGE_NOTE)
+def update_note(note: Note) -> Any:
     """Change a comment."""
-    issue, note = _changeable_note(project, iid, note_id)
     form = NoteForm()
     if form.accepted(lambda: issue_rules.update_note(note, body=(form.note.data or "").replace("\r\n", "\n"))):
-        return redirect(f"{_address(project, iid)}?note={note_id}#note_{note_id}")
-    return render_template("issues/note.html", project=project, issue=issue, note=note, form=form), 422
+        return redirect(_address_of_note(note))
+    return _note_page(note, form), 422
 
 
-@pages.get(f"{ONE}/notes/<int:note_id>/delete")
+@pages.get(f"{ONE}/notes/<int:note>/delete")
 @pages.signed_in
-@pages.allow(Ability.READ_ISSUES)
-def ask_delete_note(project: Project, iid: int, note_id: int) -> Any:
+@pages.allow(Ability.CHANGE_NOTE)
+def ask_delete_note(note: Note) -> Any:
     """Ask before a comment is deleted."""
-    _changeable_note(project, iid, note_id)
     return confirmation(
         title="Delete comment",
         question="Delete this comment? It cannot be brought back.",
         button="Delete comment",
-        back=f"{_address(project, iid)}?note={note_id}#note_{note_id}",
-        project=project,
+        back=_address_of_note(note),
+        project=note.project,
     )
 
 
-@pages.post(f"{ONE}/notes/<int:note_id>/delete")
+@pages.post(f"{ONE}/notes/<int:note>/delete")
 @pages.signed_in
-@pages.allow(Ability.READ_ISSUES)
-def delete_note(project: Project, iid: int, note_id: int) -> Any:
+@pages.allow(Ability.CHANGE_NOTE)
+def delete_note(note: Note) -> Any:
     """Delete a comment."""
-    issue_rules.delete_note(*_changeable_note(project, iid, note_id))
-    return redirect(_address(project, iid))
+    address = _address(note.project, note.noteable_iid)
+    issue_rules.delete_note(note)
+    return redirect(address)
 
 
 @pages.get(f"{ONE}/delete")
 @pages.signed_in
-@pages.allow(Ability.OWN_PROJECT)
-def ask_delete_issue(project: Project, iid: int) -> Any:
+@pages.allow(Ability.DELETE_ISSUE)
+def ask_delete_issue(issue: Issue) -> Any:
     """Ask before an issue is deleted."""
-    issue = queries.find_issue(caller(), project, iid)
     return confirmation(
         title="Delete issue",
         question=f"Delete #{issue.iid} {issue.title} with all its comments? It cannot be brought back.",
         button="Delete issue",
-        back=_address(project, iid),
-        project=project,
+        back=_address(issue.project, issue.iid),
+        project=issue.project,
     )
 
 
 @pages.post(f"{ONE}/delete")
 @pages.signed_in
-@pages.allow(Ability.OWN_PROJECT)
-def delete_issue(project: Project, iid: int) -> Any:
+@pages.allow(Ability.DELETE_ISSUE)
+def delete_issue(issue: Issue) -> Any:
     """Delete an issue."""
-    issue_rules.delete_issue(queries.find_issue(caller(), project, iid))
+    project = issue.project
+    issue_rules.delete_issue(issue)
     return redirect(f"/{project.full_path}/-/issues")
 
 
-def _changeable(project: Project, iid: int) -> Issue:
-    issue = queries.find_issue(caller(), project, iid)
-    if not may_change_issue(caller(), issue):
-        raise Forbidden
-    return issue
-
-
-def _changeable_note(project: Project, iid: int, note_id: int) -> tuple[Issue, Note]:
-    issue = queries.find_issue(caller(), project, iid)
-    note = visible_notes.find_visible_note(caller(), issue, note_id)
-    if not may_change_note(caller(), note):
-        raise Forbidden
-    return issue, note
+def _note_page(note: Note, form: NoteForm) -> str:
+    issue = find_issue(note.project, note.noteable_iid or 0)
+    return render_template("issues/note.html", project=note.project, issue=issue, note=note, form=form)
 
 
 def _page(issue: Issue, form: NoteForm) -> str:
@@ -232,9 +213,10 @@ def _page(issue: Issue, form: NoteForm) -> str:
         issue=issue,
         notes=visible_notes.read_notes(notes, request.args),
         form=form,
-        may_change=may_change_issue(caller(), issue),
-        may_change_note=lambda note: may_change_note(caller(), note),
-        may_comment=allowed(caller(), Ability.CREATE_ISSUES, issue.project) and may_comment(caller(), issue),
+        may_change=allowed(caller(), Ability.CHANGE_ISSUE, issue),
+        may_change_note=lambda note: allowed(caller(), Ability.CHANGE_NOTE, note),
+        may_comment=allowed(caller(), Ability.CREATE_ISSUES, issue.project)
+        and allowed(caller(), Ability.COMMENT_ON_ISSUE, issue),
         may_label=allowed(caller(), Ability.ADMIN_ISSUES, issue.project),
     )
 
@@ -278,5 +260,9 @@ def _fields(form: IssueForm) -> dict[str, Any]:
     return fields
 
 
-def _address(project: Project, iid: int) -> str:
+def _address_of_note(note: Note) -> str:
+    return f"{_address(note.project, note.noteable_iid)}?note={note.id}#note_{note.id}"
+
+
+def _address(project: Project, iid: int | None) -> str:
     return f"/{project.full_path}/-/issues/{iid}"

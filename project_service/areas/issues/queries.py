@@ -11,7 +11,7 @@ from dateutil.relativedelta import relativedelta
 from sqlalchemy import ColumnElement, Select, and_, exists, false, func, not_, select
 
 from project_service.access.identity import Caller
-from project_service.access.rules import may_see_issue, visible_issues
+from project_service.access.rules import visible_issues
 from project_service.domain.project_access import ProjectAccess
 from project_service.domain.projects import Project
 from project_service.domain.tracker import issues as tracker
@@ -22,7 +22,6 @@ from project_service.kit import clock
 from project_service.kit.db import searching
 from project_service.kit.db.base import table_of
 from project_service.kit.db.session import db
-from project_service.kit.http.errors import RecordNotFound
 
 DAY = dt.timedelta(days=1)
 
@@ -62,14 +61,6 @@ def progress_of(caller: Caller, milestone: Milestone) -> tuple[int, int]:
     states = visible.with_only_columns(Issue.state, func.count()).group_by(Issue.state)
     counts: dict[str, int] = dict(db.session.execute(states).all())
     return sum(counts.values()), counts.get(tracker.CLOSED, 0)
-
-
-def find_issue(caller: Caller, project: Project, iid: int) -> Issue:
-    """One issue; ``RecordNotFound`` if it does not exist or the caller may not see it."""
-    issue = tracker.find_issue(project, iid)
-    if not may_see_issue(caller, issue):
-        raise RecordNotFound
-    return issue
 
 
 def _conditions(caller: Caller, filters: dict[str, Any]) -> Iterable[ColumnElement[bool]]:

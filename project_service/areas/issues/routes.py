@@ -9,8 +9,7 @@ from project_service.access.abilities import Ability, allowed
 from project_service.access.api import ApiBlueprint, WithSchema
 from project_service.access.guards import numeric
 from project_service.access.identity import caller
-from project_service.access.rules import may_change_issue, may_change_note
-from project_service.areas.issues import queries, schemas, service
+from project_service.areas.issues import schemas, service
 from project_service.areas.issues.listing import IssueListing
 from project_service.areas.issues.queries import IssueFilter
 from project_service.domain.project_access import ProjectAccess
@@ -21,7 +20,6 @@ from project_service.domain.tracker.merge_requests import closed_iids, find_merg
 from project_service.domain.tracker.milestones import find_milestone
 from project_service.domain.tracker.notes import Note
 from project_service.domain.tracker.schemas import NoteFilterSchema, NoteSchema
-from project_service.kit.http.errors import Forbidden
 from project_service.kit.http.pagination import ListedRows
 from project_service.kit.http.preconditions import unmodified
 
@@ -68,11 +66,11 @@ def list_issues_closed_by_merge_request(project: Project, iid: str) -> Any:
 
 @api.get(f"{ISSUES}/<iid>")
 @api.signed_in
-@api.allow(Ability.READ_ISSUES)
+@api.allow(Ability.READ_ISSUE)
 @api.response(200, schemas.IssueSchema)
-def show_issue(project: Project, iid: str) -> Issue:
+def show_issue(issue: Issue) -> Issue:
     """Show one issue."""
-    return _find(project, iid)
+    return issue
 
 
 @api.post(ISSUES)
@@ -88,34 +86,30 @@ def create_issue(project: Project, fields: dict[str, Any]) -> Issue:
 @api.put(f"{ISSUES}/<iid>")
 @api.signed_in
 @api.arguments(schemas.IssueUpdateSchema)
-@api.allow(Ability.READ_ISSUES)
+@api.allow(Ability.CHANGE_ISSUE)
 @api.response(200, schemas.IssueSchema)
-def update_issue(project: Project, fields: dict[str, Any], iid: str) -> Issue:
+def update_issue(issue: Issue, fields: dict[str, Any]) -> Issue:
     """Change, close or reopen an issue."""
-    issue = _find(project, iid)
-    if not may_change_issue(caller(), issue):
-        raise Forbidden
     return service.update_issue(issue, **fields)
 
 
 @api.delete(f"{ISSUES}/<iid>")
 @api.signed_in
-@api.allow(Ability.OWN_PROJECT)
+@api.allow(Ability.DELETE_ISSUE)
 @api.response(204)
-def delete_issue(project: Project, iid: str) -> None:
+def delete_issue(issue: Issue) -> None:
     """Delete an issue."""
-    issue_rules.delete_issue(unmodified(_find(project, iid)))
+    issue_rules.delete_issue(unmodified(issue))
 
 
 @api.get(NOTES)
 @api.signed_in
 @api.arguments(NoteFilterSchema)
-@api.allow(Ability.READ_ISSUES)
+@api.allow(Ability.READ_ISSUE)
 @api.response(200, NoteSchema(many=True))
 @api.paged
-def list_notes(project: Project, fields: dict[str, Any], iid: str) -> WithSchema:
+def list_notes(issue: Issue, fields: dict[str, Any]) -> WithSchema:
     """List the notes of an issue."""
-    issue = _find(project, iid)
     return WithSchema(
         NoteSchema,
         visible_notes.notes_matching(caller(), issue, **fields),
@@ -125,57 +119,37 @@ def list_notes(project: Project, fields: dict[str, Any], iid: str) -> WithSchema
 
 @api.get(f"{NOTES}/<note>")
 @api.signed_in
-@api.allow(Ability.READ_ISSUES)
+@api.allow(Ability.READ_NOTE)
 @api.response(200, NoteSchema)
-def show_note(project: Project, iid: str, note: str) -> Note:
+def show_note(note: Note) -> Note:
     """Show one note."""
-    return _find_note(_find(project, iid), note)
+    return note
 
 
 @api.post(NOTES)
 @api.signed_in
 @api.arguments(schemas.NoteCreateSchema)
-@api.allow(Ability.CREATE_ISSUES)
+@api.allow(Ability.COMMENT_ON_ISSUE)
 @api.response(201, NoteSchema)
-def create_note(project: Project, fields: dict[str, Any], iid: str) -> Note:
+def create_note(issue: Issue, fields: dict[str, Any]) -> Note:
     """Comment on an issue."""
-    issue = _find(project, iid)
-    note = service.create_note(issue, **fields)
-    visible_notes.add_iids(issue, [note])
-    return note
+    return service.create_note(issue, **fields)
 
 
 @api.put(f"{NOTES}/<note>")
 @api.signed_in
 @api.arguments(schemas.NoteUpdateSchema)
-@api.allow(Ability.READ_ISSUES)
+@api.allow(Ability.CHANGE_NOTE)
 @api.response(200, NoteSchema)
-def update_note(project: Project, fields: dict[str, Any], iid: str, note: str) -> Note:
+def update_note(note: Note, fields: dict[str, Any]) -> Note:
     """Change a note."""
-    found = _find_note(_find(project, iid), note)
-    if not may_change_note(caller(), found):
-        raise Forbidden
-    return issue_rules.update_note(found, **fields)
+    return issue_rules.update_note(note, **fields)
 
 
 @api.delete(f"{NOTES}/<note>")
 @api.signed_in
-@api.allow(Ability.READ_ISSUES)
+@api.allow(Ability.CHANGE_NOTE)
 @api.response(204)
-def delete_note(project: Project, iid: str, note: str) -> None:
+def delete_note(note: Note) -> None:
     """Delete a note."""
-    issue = _find(project, iid)
-    found = _find_note(issue, note)
-    if not may_change_note(caller(), found):
-        raise Forbidden
-    issue_rules.delete_note(issue, unmodified(found))
-
-
-def _find(project: Project, iid: str) -> Issue:
-    return queries.find_issue(caller(), project, numeric(iid))
-
-
-def _find_note(issue: Issue, note_id: str) -> Note:
-    note = visible_notes.find_visible_note(caller(), issue, numeric(note_id))
-    visible_notes.add_iids(issue, [note])
-    return note
+    issue_rules.delete_note(unmodified(note))

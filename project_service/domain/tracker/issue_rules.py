@@ -144,10 +144,11 @@ def update_note(note: Note, *, body: str | None) -> Note:
     return note
 
 
-def delete_note(issue: Issue, note: Note) -> None:
-    """Remove a note with its event."""
+def delete_note(note: Note) -> None:
+    """Remove a note of an issue with its event."""
     recording.forget(note)
     if not note.system:
+        issue = db.session.get_one(Issue, note.noteable_id)
         issue.notes_count = Issue.notes_count - 1
     delete_locked(note)
 
@@ -209,5 +210,6 @@ def _note(author: User, issue: Issue, **fields: Any) -> Note:
         author=author,
         **fields,
     )
+    note.noteable_iid = issue.iid
     db.session.add(note)
     return note

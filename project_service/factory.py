@@ -81,7 +81,6 @@ from project_service.areas.repositories.releases import pages as release_pages
 from project_service.areas.repositories.releases import routes as release_routes
 from project_service.areas.repositories.transport.git_http import git_http
 from project_service.areas.repositories.writing import routes as writing_routes
-from project_service.areas.variables import inherited_routes as inherited_variables
 from project_service.areas.variables import pages as variables_pages
 from project_service.areas.variables import routes as variables
 from project_service.areas.variables.effective import pages as effective_variable_pages
@@ -141,7 +140,7 @@ APIS = (
     members.api,
     variables.api,
     effective_variables.api,
-    inherited_variables.api,
+    variables.inherited_api,
     protected_refs.branches,
     protected_refs.tags,
     content_routes.api,

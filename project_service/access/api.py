@@ -20,7 +20,6 @@ from sqlalchemy.orm.exc import ObjectDeletedError
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from project_service.access import api_documentation, guards, identity
-from project_service.access.abilities import Ability
 from project_service.kit import exact_json
 from project_service.kit.db import large_texts
 from project_service.kit.db.session import reading, unit_of_work
@@ -75,13 +74,13 @@ class ApiBlueprint(Blueprint):
         self, rule: str, endpoint: str | None = None, view_func: Any = None, *args: Any, **options: Any
     ) -> None:
         """Register a view behind the steps of a request; raise ``Unguarded`` for a view that names no ability."""
-        guards.check_guarded(view_func)
+        ability = guards.ability_of(view_func, rule)
         guards.mark_for_server(view_func, options)
         name = endpoint or view_func.__name__
         options["parameters"] = api_documentation.path_parameters(rule)
         [method] = options["methods"]
         view = self.doc(**api_documentation.operation(name, view_func, method))(self._handle(view_func))
-        super().add_url_rule(rule, name, view, *args, **options)
+        super().add_url_rule(rule, name, guards.mark(view, ability=ability), *args, **options)
 
     def get(self, rule: str, **options: Any) -> Callable[[View], View]:
         """Register a view that reads; ``HEAD`` comes with it."""
@@ -114,9 +113,7 @@ class ApiBlueprint(Blueprint):
 
         return guards.mark(checked, needs_user=True)
 
-    def allow(self, ability: Ability, *, access_only: bool = False) -> Callable[[View], View]:
-        """Load the subject of the URL and check the ability: 404 and 403, see ``guards.allow``."""
-        return guards.allow(ability, access_only=access_only)
+    allow = staticmethod(guards.allow)  # load the subject of the URL and check the ability
 
     def scopes(self, *also: str) -> Callable[[View], View]:
         """Let tokens with one of these scopes read this, in addition to ``api`` and ``read_api``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -29,6 +30,7 @@ FINDERS: dict[str, Callable[[str], Any]] = {
     "group": find_group,
     "namespace": find_namespace,
 }
+INSTANCE = "instance"
 
 
 class Unguarded(Exception):
@@ -41,32 +43,55 @@ def mark(view: View, **marks: Any) -> View:
     return view
 
 
-def allow(ability: Ability, *, access_only: bool = False) -> Callable[[View], View]:
+def allow(
+    ability: Ability | None = None,
+    *,
+    access_only: bool = False,
+    project: Ability | None = None,
+    group: Ability | None = None,
+    instance: Ability | None = None,
+) -> Callable[[View], View]:
     """Load the subject of the URL and check the ability: 404 if it is hidden, 403 if it is forbidden.
 
     The view gets the subject as its first argument, unless the ability is one of the instance. An issue or a note is
     looked up in the project, and hidden if the caller may not see it, before the ability itself is checked. With
     ``access_only`` the subject is a ``ProjectAccess`` in place of the ``Project``: for views that need no more of it.
+
+    A view with a route for each kind of subject takes an ability for each: ``allow(project=…, group=…)``. Its first
+    argument is ``None`` for the route of the ``instance``.
     """
     finders = FINDERS | {"project": find_project_access} if access_only else FINDERS
+    by_kind = {"project": project, "group": group, INSTANCE: instance}
+    abilities = {kind: needed for kind, needed in by_kind.items() if needed is not None}
 
     def decorate(view: View) -> View:
         @functools.wraps(view)
         def checked(*args: Any, **url: Any) -> Any:
-            if ability in ABILITIES_WITHOUT_SUBJECT:
-                judge(caller(), ability)
-                return view(*args, **url)
-            name = next(name for name in finders if name in url)
-            subject = _find(finders[name], url.pop(name))
-            if ability in IN_PROJECT:
-                judge(caller(), IN_PROJECT[ability], subject)
+            kind = next((name for name in finders if name in url), INSTANCE)
+            needed = ability or abilities[kind]
+            if needed in ABILITIES_WITHOUT_SUBJECT:
+                judge(caller(), needed)
+                return view(*args, **url) if needed is ability else view(None, *args, **url)
+            subject = _find(finders[kind], url.pop(kind))
+            if needed in IN_PROJECT:
+                judge(caller(), IN_PROJECT[needed], subject)
                 subject = _find_in(subject, url)
-            judge(caller(), ability, subject)
+            judge(caller(), needed, subject)
             return view(subject, *args, **url)
 
-        return mark(checked, ability=ability, access_only=access_only)
+        return mark(checked, ability=ability, abilities=abilities, access_only=access_only)
 
     return decorate
+
+
+def ability_of(view: View, rule: str) -> Ability:
+    """Return the ability that a view takes at a URL rule; raise ``Unguarded`` for a view without ``allow``."""
+    by_kind: dict[str, Ability] = getattr(view, "abilities", {})
+    ability: Ability | None = getattr(view, "ability", None)
+    kind = next((name for name in FINDERS if re.search(rf"[<:]{name}>", rule)), INSTANCE)
+    if ability is None and kind not in by_kind:
+        raise Unguarded(f"{view.__module__}.{view.__name__} names no ability for {rule}")
+    return ability or by_kind[kind]
 
 
 def _find_in(project: Project, url: dict[str, Any]) -> Issue | Note:
@@ -94,12 +119,6 @@ def mark_for_server(view: View, options: dict[str, Any]) -> None:
     ``reads_repository``: the view reads a repository, so it may wait for git. ``is_long``: its response may be large.
     """
     mark(view, **{name: options.pop(name) for name in ("reads_repository", "is_long") if name in options})
-
-
-def check_guarded(view: Callable[..., Any]) -> None:
-    """Raise ``Unguarded`` for a view without ``allow``."""
-    if not hasattr(view, "ability"):
-        raise Unguarded(f"{view.__module__}.{view.__name__} names no ability")
 
 
 def in_bytes(limit: Callable[[], int | None] | None) -> int:

@@ -27,7 +27,6 @@ from itsdangerous import BadSignature
 from werkzeug.wrappers import Response
 
 from project_service.access import guards, identity
-from project_service.access.abilities import Ability
 from project_service.kit import clock, logs
 from project_service.kit.db.session import reading, unit_of_work
 from project_service.kit.http import urls
@@ -112,9 +111,10 @@ class PageBlueprint(Blueprint):
         self, rule: str, endpoint: str | None = None, view_func: Any = None, *args: Any, **options: Any
     ) -> None:
         """Register a page behind the steps of a request; raise ``Unguarded`` for a page that names no ability."""
-        guards.check_guarded(view_func)
+        ability = guards.ability_of(view_func, rule)
         guards.mark_for_server(view_func, options)
-        super().add_url_rule(rule, endpoint or view_func.__name__, self._handle(view_func), *args, **options)
+        view = guards.mark(self._handle(view_func), ability=ability)
+        super().add_url_rule(rule, endpoint or view_func.__name__, view, *args, **options)
 
     def signed_in(self, view: View) -> View:
         """Require a user: redirect anonymous browsers to the sign-in page, which leads back here."""
@@ -131,9 +131,7 @@ class PageBlueprint(Blueprint):
 
         return guards.mark(checked, needs_user=True)
 
-    def allow(self, ability: Ability) -> Callable[[View], View]:
-        """Load the subject of the URL and check the ability, see ``guards.allow``."""
-        return guards.allow(ability)
+    allow = staticmethod(guards.allow)  # load the subject of the URL and check the ability
 
     def for_programs(self, view: View) -> View:
         """Let programs use this view with an access token in place of session and form token; errors are JSON."""

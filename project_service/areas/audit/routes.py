@@ -40,41 +40,23 @@ def show_audit_event(audit_event_id: str) -> AuditEvent:
     return queries.find_audit_event(numeric(audit_event_id))
 
 
-@api.get("/projects/<project>/audit_events")
+@api.get("/projects/<project>/audit_events", endpoint="list_project_audit_events")
+@api.get("/groups/<group>/audit_events", endpoint="list_group_audit_events")
 @api.signed_in
-@api.allow(Ability.READ_PROJECT_AUDIT_EVENTS)
+@api.allow(project=Ability.READ_PROJECT_AUDIT_EVENTS, group=Ability.READ_GROUP_AUDIT_EVENTS)
 @api.arguments(schemas.AuditEventFilterSchema)
 @api.response(200, schemas.AuditEventSchema(many=True))
 @api.paged
-def list_project_audit_events(project: Project, fields: dict[str, Any]) -> Select[AuditEvent]:
-    """List the audit events of a project, newest first."""
-    return queries.audit_events_of(project, **fields)
+def list_own_audit_events(subject: Project | Group, fields: dict[str, Any]) -> Select[AuditEvent]:
+    """List the audit events of a project or group, newest first; those of projects do not belong to their group."""
+    return queries.audit_events_of(subject, **fields)
 
 
-@api.get("/projects/<project>/audit_events/<audit_event_id>")
+@api.get("/projects/<project>/audit_events/<audit_event_id>", endpoint="show_project_audit_event")
+@api.get("/groups/<group>/audit_events/<audit_event_id>", endpoint="show_group_audit_event")
 @api.signed_in
-@api.allow(Ability.READ_PROJECT_AUDIT_EVENTS)
+@api.allow(project=Ability.READ_PROJECT_AUDIT_EVENTS, group=Ability.READ_GROUP_AUDIT_EVENTS)
 @api.response(200, schemas.AuditEventSchema)
-def show_project_audit_event(project: Project, audit_event_id: str) -> AuditEvent:
-    """Show one audit event of a project."""
-    return queries.find_audit_event(numeric(audit_event_id), project)
-
-
-@api.get("/groups/<group>/audit_events")
-@api.signed_in
-@api.allow(Ability.READ_GROUP_AUDIT_EVENTS)
-@api.arguments(schemas.AuditEventFilterSchema)
-@api.response(200, schemas.AuditEventSchema(many=True))
-@api.paged
-def list_group_audit_events(group: Group, fields: dict[str, Any]) -> Select[AuditEvent]:
-    """List the audit events of a group, newest first; those of its projects belong to the projects."""
-    return queries.audit_events_of(group, **fields)
-
-
-@api.get("/groups/<group>/audit_events/<audit_event_id>")
-@api.signed_in
-@api.allow(Ability.READ_GROUP_AUDIT_EVENTS)
-@api.response(200, schemas.AuditEventSchema)
-def show_group_audit_event(group: Group, audit_event_id: str) -> AuditEvent:
-    """Show one audit event of a group."""
-    return queries.find_audit_event(numeric(audit_event_id), group)
+def show_own_audit_event(subject: Project | Group, audit_event_id: str) -> AuditEvent:
+    """Show one audit event of a project or group."""
+    return queries.find_audit_event(numeric(audit_event_id), subject)

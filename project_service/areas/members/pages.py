@@ -25,126 +25,141 @@ pages = PageBlueprint("member_pages", __name__)
 
 ProjectOrGroup = Project | Group
 
+OF_PROJECT = "/<path:project>/-/project_members"
+OF_GROUP = "/groups/<path:group>/-/group_members"
 
-def register(kind: str, prefix: str, reads: Ability, administers: Ability) -> None:  # noqa: C901  # eight short views
-    """Register the pages of projects or of groups."""
-    here = f"{prefix}/<path:{kind}>/-/{kind}_members"
 
-    @pages.get(here, endpoint=f"list_{kind}_members")
-    @pages.signed_in
-    @pages.allow(reads)
-    def list_members(subject: ProjectOrGroup) -> Any:
-        """Show the members of a place."""
-        return _page(subject, kind, administers, _form(kind))
+@pages.get(OF_PROJECT, endpoint="list_project_members")
+@pages.get(OF_GROUP, endpoint="list_group_members")
+@pages.signed_in
+@pages.allow(project=Ability.READ_PROJECT, group=Ability.READ_GROUP)
+def list_members(subject: ProjectOrGroup) -> Any:
+    """Show the members of a place."""
+    return _page(subject, _form(subject))
 
-    @pages.post(here, endpoint=f"create_{kind}_member")
-    @pages.signed_in
-    @pages.allow(administers)
-    def create_member(subject: ProjectOrGroup) -> Any:
-        """Add a member."""
-        form = _form(kind)
 
-        def add() -> None:
-            user = user_by((form.username.data or "").strip())
-            if user is None:
-                raise Invalid(username="belongs to no user")
-            service.add_member(
-                caller(), subject, user, access_level=form.access_level.data, expires_at=form.expires_at.data
-            )
+@pages.post(OF_PROJECT, endpoint="create_project_member")
+@pages.post(OF_GROUP, endpoint="create_group_member")
+@pages.signed_in
+@pages.allow(project=Ability.ADMIN_PROJECT_MEMBERS, group=Ability.ADMIN_GROUP)
+def create_member(subject: ProjectOrGroup) -> Any:
+    """Add a member."""
+    form = _form(subject)
 
-        if form.accepted(add):
-            return redirect(_address(kind, subject))
-        return _page(subject, kind, administers, form), 422
-
-    @pages.get(f"{here}/<int:user_id>/edit", endpoint=f"edit_{kind}_member")
-    @pages.signed_in
-    @pages.allow(administers)
-    def edit_member(subject: ProjectOrGroup, user_id: int) -> Any:
-        """Show the form of a membership."""
-        member = queries.find_member(subject, user_id)
-        form = RoleForm(obj=member)
-        form.access_level.choices = ASSIGNABLE_ROLES[kind]
-        return render_template(
-            "members/edit.html", subject=subject, kind=kind, member=member, form=form, **{kind: subject}
+    def add() -> None:
+        user = user_by((form.username.data or "").strip())
+        if user is None:
+            raise Invalid(username="belongs to no user")
+        service.add_member(
+            caller(), subject, user, access_level=form.access_level.data, expires_at=form.expires_at.data
         )
 
-    @pages.post(f"{here}/<int:user_id>/edit", endpoint=f"update_{kind}_member")
-    @pages.signed_in
-    @pages.allow(administers)
-    def update_member(subject: ProjectOrGroup, user_id: int) -> Any:
-        """Change the role or the expiry date of a member."""
-        member = queries.find_member(subject, user_id)
-        form = RoleForm()
-        form.access_level.choices = ASSIGNABLE_ROLES[kind]
-        changes = {"access_level": form.access_level.data, "expires_at": form.expires_at.data, "keeps_expiry": False}
-        if form.accepted(lambda: service.update_member(caller(), subject, member, **changes)):
-            return redirect(_address(kind, subject))
-        return render_template(
-            "members/edit.html", subject=subject, kind=kind, member=member, form=form, **{kind: subject}
-        ), 422
-
-    @pages.get(f"{here}/<int:user_id>/remove", endpoint=f"ask_remove_{kind}_member")
-    @pages.signed_in
-    @pages.allow(reads)
-    def ask_remove_member(subject: ProjectOrGroup, user_id: int) -> Any:
-        """Ask before a member is removed."""
-        leaving = _judge_removal(subject, user_id)
-        member = queries.find_member(subject, user_id)
-        return confirmation(
-            title="Leave" if leaving else "Remove member",
-            question=f"Leave {subject.full_path}?"
-            if leaving
-            else f"Remove {member.user.name} from {subject.full_path}?",
-            button="Leave" if leaving else "Remove member",
-            back=_address(kind, subject),
-            **{kind: subject},
-        )
-
-    @pages.post(f"{here}/<int:user_id>/remove", endpoint=f"delete_{kind}_member")
-    @pages.signed_in
-    @pages.allow(reads)
-    def delete_member(subject: ProjectOrGroup, user_id: int) -> Any:
-        """Remove a member, or leave."""
-        leaving = _judge_removal(subject, user_id)
-        service.remove_member(caller(), subject, queries.find_member(subject, user_id))
-        return redirect(url_for("project_pages.show_dashboard") if leaving else _address(kind, subject))
-
-    def _judge_removal(subject: ProjectOrGroup, user_id: int) -> bool:
-        """Return whether the caller leaves; removing another member needs the ability ``administers``."""
-        leaving = user_id == caller().user_id
-        if not leaving:
-            judge(caller(), administers, subject)
-        return leaving
+    if form.accepted(add):
+        return redirect(_address(subject))
+    return _page(subject, form), 422
 
 
-def _address(kind: str, subject: ProjectOrGroup) -> str:
-    return f"{'/groups' if kind == 'group' else ''}/{subject.full_path}/-/{kind}_members"
+@pages.get(f"{OF_PROJECT}/<int:user_id>/edit", endpoint="edit_project_member")
+@pages.get(f"{OF_GROUP}/<int:user_id>/edit", endpoint="edit_group_member")
+@pages.signed_in
+@pages.allow(project=Ability.ADMIN_PROJECT_MEMBERS, group=Ability.ADMIN_GROUP)
+def edit_member(subject: ProjectOrGroup, user_id: int) -> Any:
+    """Show the form of a membership."""
+    member = queries.find_member(subject, user_id)
+    form = RoleForm(obj=member)
+    form.access_level.choices = ASSIGNABLE_ROLES[_kind(subject)]
+    return render_template(
+        "members/edit.html", subject=subject, kind=_kind(subject), member=member, form=form, **_named(subject)
+    )
 
 
-def _page(subject: ProjectOrGroup, kind: str, administers: Ability, form: MemberForm) -> str:
+@pages.post(f"{OF_PROJECT}/<int:user_id>/edit", endpoint="update_project_member")
+@pages.post(f"{OF_GROUP}/<int:user_id>/edit", endpoint="update_group_member")
+@pages.signed_in
+@pages.allow(project=Ability.ADMIN_PROJECT_MEMBERS, group=Ability.ADMIN_GROUP)
+def update_member(subject: ProjectOrGroup, user_id: int) -> Any:
+    """Change the role or the expiry date of a member."""
+    member = queries.find_member(subject, user_id)
+    form = RoleForm()
+    form.access_level.choices = ASSIGNABLE_ROLES[_kind(subject)]
+    changes = {"access_level": form.access_level.data, "expires_at": form.expires_at.data, "keeps_expiry": False}
+    if form.accepted(lambda: service.update_member(caller(), subject, member, **changes)):
+        return redirect(_address(subject))
+    return render_template(
+        "members/edit.html", subject=subject, kind=_kind(subject), member=member, form=form, **_named(subject)
+    ), 422
+
+
+@pages.get(f"{OF_PROJECT}/<int:user_id>/remove", endpoint="ask_remove_project_member")
+@pages.get(f"{OF_GROUP}/<int:user_id>/remove", endpoint="ask_remove_group_member")
+@pages.signed_in
+@pages.allow(project=Ability.READ_PROJECT, group=Ability.READ_GROUP)
+def ask_remove_member(subject: ProjectOrGroup, user_id: int) -> Any:
+    """Ask before a member is removed."""
+    leaving = _judge_removal(subject, user_id)
+    member = queries.find_member(subject, user_id)
+    return confirmation(
+        title="Leave" if leaving else "Remove member",
+        question=f"Leave {subject.full_path}?" if leaving else f"Remove {member.user.name} from {subject.full_path}?",
+        button="Leave" if leaving else "Remove member",
+        back=_address(subject),
+        **_named(subject),
+    )
+
+
+@pages.post(f"{OF_PROJECT}/<int:user_id>/remove", endpoint="delete_project_member")
+@pages.post(f"{OF_GROUP}/<int:user_id>/remove", endpoint="delete_group_member")
+@pages.signed_in
+@pages.allow(project=Ability.READ_PROJECT, group=Ability.READ_GROUP)
+def delete_member(subject: ProjectOrGroup, user_id: int) -> Any:
+    """Remove a member, or leave."""
+    leaving = _judge_removal(subject, user_id)
+    service.remove_member(caller(), subject, queries.find_member(subject, user_id))
+    return redirect(url_for("project_pages.show_dashboard") if leaving else _address(subject))
+
+
+def _judge_removal(subject: ProjectOrGroup, user_id: int) -> bool:
+    """Return whether the caller leaves; removing another member needs the ability to administer members."""
+    leaving = user_id == caller().user_id
+    if not leaving:
+        judge(caller(), service.administering(subject), subject)
+    return leaving
+
+
+def _kind(subject: ProjectOrGroup) -> str:
+    return "project" if isinstance(subject, Project) else "group"
+
+
+def _named(subject: ProjectOrGroup) -> dict[str, Any]:
+    return {_kind(subject): subject}
+
+
+def _address(subject: ProjectOrGroup) -> str:
+    return f"{'' if isinstance(subject, Project) else '/groups'}/{subject.full_path}/-/{_kind(subject)}_members"
+
+
+def _page(subject: ProjectOrGroup, form: MemberForm) -> str:
     search = request.args.get("search", "")
     page = read_page(queries.all_members_of(subject, query=search), request.args.get("page"))
     return render_template(
         "members/list.html",
         subject=subject,
-        kind=kind,
-        here=_address(kind, subject),
-        form=form if allowed(caller(), administers, subject) else None,
+        kind=_kind(subject),
+        here=_address(subject),
+        form=form if allowed(caller(), service.administering(subject), subject) else None,
         page=page,
         bots=bots_among(member.user_id for member in page.rows),
         search=search,
         role=Role,
-        **{kind: subject},
+        **_named(subject),
     )
 
 
-def _form(kind: str) -> MemberForm:
+def _form(subject: ProjectOrGroup) -> MemberForm:
     form = MemberForm()
-    form.access_level.choices = ASSIGNABLE_ROLES[kind]
+    form.access_level.choices = ASSIGNABLE_ROLES[_kind(subject)]
     return form
 
 
 navigation.add(navigation.NavigationEntry("Members", "/-/project_members", 80, Ability.READ_PROJECT))
-register("project", "", Ability.READ_PROJECT, Ability.ADMIN_PROJECT_MEMBERS)
-register("group", "/groups", Ability.READ_GROUP, Ability.ADMIN_GROUP)
 navigation.add(navigation.NavigationEntry("Members", "/-/group_members", 80, Ability.READ_GROUP), "group")

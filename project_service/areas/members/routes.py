@@ -21,84 +21,95 @@ api = ApiBlueprint("members", __name__, description="Members of groups and proje
 
 ProjectOrGroup = Project | Group
 
+OF_PROJECT, OF_GROUP = "/projects/<project>/members", "/groups/<group>/members"
 
-def register(kind: str, reads: Ability, administers: Ability) -> None:
-    """Register the seven operations of projects or of groups."""
-    members = f"/{kind}s/<{kind}>/members"
 
-    @api.get(members, endpoint=f"list_{kind}_members")
-    @api.signed_in
-    @api.arguments(schemas.MemberFilterSchema)
-    @api.allow(reads)
-    @api.response(200, schemas.MemberSchema(many=True))
-    @api.paged
-    def list_members(subject: ProjectOrGroup, fields: dict[str, Any]) -> Any:
-        """List the direct members."""
-        return queries.members_of(subject, **fields)
+@api.get(OF_PROJECT, endpoint="list_project_members")
+@api.get(OF_GROUP, endpoint="list_group_members")
+@api.signed_in
+@api.arguments(schemas.MemberFilterSchema)
+@api.allow(project=Ability.READ_PROJECT, group=Ability.READ_GROUP)
+@api.response(200, schemas.MemberSchema(many=True))
+@api.paged
+def list_members(subject: ProjectOrGroup, fields: dict[str, Any]) -> Any:
+    """List the direct members."""
+    return queries.members_of(subject, **fields)
 
-    @api.get(f"{members}/all", endpoint=f"list_all_{kind}_members")
-    @api.signed_in
-    @api.arguments(schemas.MemberFilterSchema)
-    @api.allow(reads)
-    @api.response(200, schemas.MemberSchema(many=True))
-    @api.paged
-    def list_all_members(subject: ProjectOrGroup, fields: dict[str, Any]) -> Any:
-        """List the members, inherited and invited ones included."""
-        return queries.all_members_of(subject, **fields)
 
-    @api.get(f"{members}/<user>", endpoint=f"show_{kind}_member")
-    @api.signed_in
-    @api.allow(reads)
-    @api.response(200, schemas.MemberSchema)
-    def show_member(subject: ProjectOrGroup, user: str) -> Membership:
-        """Show one direct member."""
-        return queries.find_member(subject, numeric(user))
+@api.get(f"{OF_PROJECT}/all", endpoint="list_all_project_members")
+@api.get(f"{OF_GROUP}/all", endpoint="list_all_group_members")
+@api.signed_in
+@api.arguments(schemas.MemberFilterSchema)
+@api.allow(project=Ability.READ_PROJECT, group=Ability.READ_GROUP)
+@api.response(200, schemas.MemberSchema(many=True))
+@api.paged
+def list_all_members(subject: ProjectOrGroup, fields: dict[str, Any]) -> Any:
+    """List the members, inherited and invited ones included."""
+    return queries.all_members_of(subject, **fields)
 
-    @api.get(f"{members}/all/<user>", endpoint=f"show_any_{kind}_member")
-    @api.signed_in
-    @api.allow(reads)
-    @api.response(200, schemas.MemberSchema)
-    def show_any_member(subject: ProjectOrGroup, user: str) -> Membership:
-        """Show one member, inherited or not."""
-        return queries.find_any_member(subject, numeric(user))
 
-    @api.post(members, endpoint=f"create_{kind}_member")
-    @api.signed_in
-    @api.arguments(schemas.MemberCreateSchema)
-    @api.allow(administers)
-    @api.response(201, schemas.MemberSchema)
-    def create_member(subject: ProjectOrGroup, fields: dict[str, Any]) -> Any:
-        """Add a member; for several ids the response is a status."""
-        return _added(subject, fields)
+@api.get(f"{OF_PROJECT}/<user>", endpoint="show_project_member")
+@api.get(f"{OF_GROUP}/<user>", endpoint="show_group_member")
+@api.signed_in
+@api.allow(project=Ability.READ_PROJECT, group=Ability.READ_GROUP)
+@api.response(200, schemas.MemberSchema)
+def show_member(subject: ProjectOrGroup, user: str) -> Membership:
+    """Show one direct member."""
+    return queries.find_member(subject, numeric(user))
 
-    @api.put(f"{members}/<user>", endpoint=f"update_{kind}_member")
-    @api.signed_in
-    @api.arguments(schemas.MemberUpdateSchema)
-    @api.allow(administers)
-    @api.response(200, schemas.MemberSchema)
-    def update_member(subject: ProjectOrGroup, fields: dict[str, Any], user: str) -> Membership:
-        """Change the role or the expiry date of a member."""
-        membership = queries.find_member(subject, numeric(user))
-        return service.update_member(
-            caller(),
-            subject,
-            membership,
-            access_level=fields["access_level"],
-            expires_at=fields.get("expires_at"),
-            keeps_expiry="expires_at" not in fields,
-        )
 
-    @api.delete(f"{members}/<user>", endpoint=f"delete_{kind}_member")
-    @api.signed_in
-    @api.arguments(schemas.MemberDeleteSchema)
-    @api.allow(reads)
-    @api.response(204)
-    def delete_member(subject: ProjectOrGroup, fields: dict[str, Any], user: str) -> None:
-        """Remove a member, or leave."""
-        user_id = numeric(user)
-        if user_id != caller().user_id:
-            judge(caller(), administers, subject)
-        service.remove_member(caller(), subject, unmodified(queries.find_member(subject, user_id)))
+@api.get(f"{OF_PROJECT}/all/<user>", endpoint="show_any_project_member")
+@api.get(f"{OF_GROUP}/all/<user>", endpoint="show_any_group_member")
+@api.signed_in
+@api.allow(project=Ability.READ_PROJECT, group=Ability.READ_GROUP)
+@api.response(200, schemas.MemberSchema)
+def show_any_member(subject: ProjectOrGroup, user: str) -> Membership:
+    """Show one member, inherited or not."""
+    return queries.find_any_member(subject, numeric(user))
+
+
+@api.post(OF_PROJECT, endpoint="create_project_member")
+@api.post(OF_GROUP, endpoint="create_group_member")
+@api.signed_in
+@api.arguments(schemas.MemberCreateSchema)
+@api.allow(project=Ability.ADMIN_PROJECT_MEMBERS, group=Ability.ADMIN_GROUP)
+@api.response(201, schemas.MemberSchema)
+def create_member(subject: ProjectOrGroup, fields: dict[str, Any]) -> Any:
+    """Add a member; for several ids the response is a status."""
+    return _added(subject, fields)
+
+
+@api.put(f"{OF_PROJECT}/<user>", endpoint="update_project_member")
+@api.put(f"{OF_GROUP}/<user>", endpoint="update_group_member")
+@api.signed_in
+@api.arguments(schemas.MemberUpdateSchema)
+@api.allow(project=Ability.ADMIN_PROJECT_MEMBERS, group=Ability.ADMIN_GROUP)
+@api.response(200, schemas.MemberSchema)
+def update_member(subject: ProjectOrGroup, fields: dict[str, Any], user: str) -> Membership:
+    """Change the role or the expiry date of a member."""
+    membership = queries.find_member(subject, numeric(user))
+    return service.update_member(
+        caller(),
+        subject,
+        membership,
+        access_level=fields["access_level"],
+        expires_at=fields.get("expires_at"),
+        keeps_expiry="expires_at" not in fields,
+    )
+
+
+@api.delete(f"{OF_PROJECT}/<user>", endpoint="delete_project_member")
+@api.delete(f"{OF_GROUP}/<user>", endpoint="delete_group_member")
+@api.signed_in
+@api.arguments(schemas.MemberDeleteSchema)
+@api.allow(project=Ability.READ_PROJECT, group=Ability.READ_GROUP)
+@api.response(204)
+def delete_member(subject: ProjectOrGroup, fields: dict[str, Any], user: str) -> None:
+    """Remove a member, or leave."""
+    user_id = numeric(user)
+    if user_id != caller().user_id:
+        judge(caller(), service.administering(subject), subject)
+    service.remove_member(caller(), subject, unmodified(queries.find_member(subject, user_id)))
 
 
 def _added(subject: ProjectOrGroup, fields: dict[str, Any]) -> Any:
@@ -124,7 +135,3 @@ def _added(subject: ProjectOrGroup, fields: dict[str, Any]) -> Any:
 def list_project_users(project: Project, fields: dict[str, Any]) -> Any:
     """List the users with a role in a project: direct, inherited or through a share."""
     return queries.users_of(project, **fields)
-
-
-register("project", Ability.READ_PROJECT, Ability.ADMIN_PROJECT_MEMBERS)
-register("group", Ability.READ_GROUP, Ability.ADMIN_GROUP)

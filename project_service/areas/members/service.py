@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import select
 
 from project_service.access import audit
+from project_service.access.abilities import Ability
 from project_service.access.identity import Caller
 from project_service.access.roles import forget_roles, role_of
 from project_service.domain import member_payloads
@@ -27,6 +28,11 @@ from project_service.kit.http.errors import Conflict, Forbidden, Invalid
 
 ProjectOrGroup = Project | Group
 MEMBER_EXISTS = "Member already exists"
+
+
+def administering(subject: ProjectOrGroup) -> Ability:
+    """Return the ability that changing members of others takes."""
+    return Ability.ADMIN_PROJECT_MEMBERS if isinstance(subject, Project) else Ability.ADMIN_GROUP
 
 
 def add_member(

@@ -28,7 +28,7 @@ from project_service.kit.http.pagination import read_page
 
 pages = PageBlueprint("variable_pages", __name__)
 SETTINGS = "/-/settings/ci_cd"
-OF_GROUP, OF_INSTANCE = f"/groups/<path:group>{SETTINGS}", "/admin/ci_cd"
+OF_PROJECT, OF_GROUP, OF_INSTANCE = f"/<path:project>{SETTINGS}", f"/groups/<path:group>{SETTINGS}", "/admin/ci_cd"
 PER_PAGE = 50
 LINE_END = re.compile(r"\r\n?")
 
@@ -72,76 +72,81 @@ def show_instance_variables() -> Any:
     return _list(None)
 
 
-def register(kind: str, settings: str, ability: Ability) -> None:
-    """Register the pages that change variables of projects, groups or the instance, which is the owner ``None``."""
-    here = f"{settings}/variables"
-
-    @pages.post(here, endpoint=f"create_{kind}_variable")
-    @pages.signed_in
-    @pages.allow(ability)
-    def create_variable(owner: VariableOwner = None) -> Any:
-        """Add a variable."""
-        form = _new_form(owner)
-        if form.accepted(lambda: service.create_variable(owner, **_fields(form), key=form.key.data)):
-            return redirect(_settings(owner))
-        return _list(owner, status=422, variable_form=form)
-
-    @pages.get(f"{here}/<int:variable_id>/edit", endpoint=f"edit_{kind}_variable")
-    @pages.signed_in
-    @pages.allow(ability)
-    def edit_variable(owner: VariableOwner = None, *, variable_id: int) -> Any:
-        """Show the form of one variable; its value is recorded as read."""
-        variable = queries.find_variable_by_id(owner, variable_id)
-        form = _form_of(variable)(obj=variable)
-        if variable.hidden:
-            form.value.data = None
-        elif request.method == "GET":
-            _record(owner, [variable])
-        return _edit(owner, variable, form)
-
-    @pages.post(f"{here}/<int:variable_id>/edit", endpoint=f"update_{kind}_variable")
-    @pages.signed_in
-    @pages.allow(ability)
-    def update_variable(owner: VariableOwner = None, *, variable_id: int) -> Any:
-        """Change a variable."""
-        variable = queries.find_variable_by_id(owner, variable_id)
-        form = _form_of(variable)()
-        fields = _fields(form)
-        shown = "" if variable.hidden else variable.value  # a hidden value is not in the form: an empty field keeps it
-        if fields["value"] == _as_typed(shown):
-            del fields["value"]
-        if form.accepted(lambda: service.update_variable(variable, **fields)):
-            return redirect(_settings(owner))
-        return _edit(owner, variable, form), 422
-
-    @pages.get(f"{here}/<int:variable_id>/delete", endpoint=f"ask_delete_{kind}_variable")
-    @pages.signed_in
-    @pages.allow(ability)
-    def ask_delete_variable(owner: VariableOwner = None, *, variable_id: int) -> Any:
-        """Ask before a variable is deleted."""
-        variable = queries.find_variable_by_id(owner, variable_id)
-        scope = "" if owner is None else f" ({variable.environment_scope})"
-        return confirmation(
-            title="Delete variable",
-            question=f"Delete the variable {variable.key}{scope}? It cannot be brought back.",
-            button="Delete variable",
-            back=_settings(owner),
-            base=_base(owner),
-            **_place(owner),
-        )
-
-    @pages.post(f"{here}/<int:variable_id>/delete", endpoint=f"delete_{kind}_variable")
-    @pages.signed_in
-    @pages.allow(ability)
-    def delete_variable(owner: VariableOwner = None, *, variable_id: int) -> Any:
-        """Delete a variable."""
-        service.delete_variable(queries.find_variable_by_id(owner, variable_id))
+@pages.post(f"{OF_PROJECT}/variables", endpoint="create_project_variable")
+@pages.post(f"{OF_GROUP}/variables", endpoint="create_group_variable")
+@pages.post(f"{OF_INSTANCE}/variables", endpoint="create_instance_variable")
+@pages.signed_in
+@pages.allow(project=Ability.ADMIN_VARIABLES, group=Ability.ADMIN_GROUP, instance=Ability.ADMINISTER)
+def create_variable(owner: VariableOwner) -> Any:
+    """Add a variable."""
+    form = _new_form(owner)
+    if form.accepted(lambda: service.create_variable(owner, **_fields(form), key=form.key.data)):
         return redirect(_settings(owner))
+    return _list(owner, status=422, variable_form=form)
 
 
-register("project", f"/<path:project>{SETTINGS}", Ability.ADMIN_VARIABLES)
-register("group", OF_GROUP, Ability.ADMIN_GROUP)
-register("instance", OF_INSTANCE, Ability.ADMINISTER)
+@pages.get(f"{OF_PROJECT}/variables/<int:variable_id>/edit", endpoint="edit_project_variable")
+@pages.get(f"{OF_GROUP}/variables/<int:variable_id>/edit", endpoint="edit_group_variable")
+@pages.get(f"{OF_INSTANCE}/variables/<int:variable_id>/edit", endpoint="edit_instance_variable")
+@pages.signed_in
+@pages.allow(project=Ability.ADMIN_VARIABLES, group=Ability.ADMIN_GROUP, instance=Ability.ADMINISTER)
+def edit_variable(owner: VariableOwner, variable_id: int) -> Any:
+    """Show the form of one variable; its value is recorded as read."""
+    variable = queries.find_variable_by_id(owner, variable_id)
+    form = _form_of(variable)(obj=variable)
+    if variable.hidden:
+        form.value.data = None
+    elif request.method == "GET":
+        _record(owner, [variable])
+    return _edit(owner, variable, form)
+
+
+@pages.post(f"{OF_PROJECT}/variables/<int:variable_id>/edit", endpoint="update_project_variable")
+@pages.post(f"{OF_GROUP}/variables/<int:variable_id>/edit", endpoint="update_group_variable")
+@pages.post(f"{OF_INSTANCE}/variables/<int:variable_id>/edit", endpoint="update_instance_variable")
+@pages.signed_in
+@pages.allow(project=Ability.ADMIN_VARIABLES, group=Ability.ADMIN_GROUP, instance=Ability.ADMINISTER)
+def update_variable(owner: VariableOwner, variable_id: int) -> Any:
+    """Change a variable."""
+    variable = queries.find_variable_by_id(owner, variable_id)
+    form = _form_of(variable)()
+    fields = _fields(form)
+    shown = "" if variable.hidden else variable.value  # a hidden value is not in the form: an empty field keeps it
+    if fields["value"] == _as_typed(shown):
+        del fields["value"]
+    if form.accepted(lambda: service.update_variable(variable, **fields)):
+        return redirect(_settings(owner))
+    return _edit(owner, variable, form), 422
+
+
+@pages.get(f"{OF_PROJECT}/variables/<int:variable_id>/delete", endpoint="ask_delete_project_variable")
+@pages.get(f"{OF_GROUP}/variables/<int:variable_id>/delete", endpoint="ask_delete_group_variable")
+@pages.get(f"{OF_INSTANCE}/variables/<int:variable_id>/delete", endpoint="ask_delete_instance_variable")
+@pages.signed_in
+@pages.allow(project=Ability.ADMIN_VARIABLES, group=Ability.ADMIN_GROUP, instance=Ability.ADMINISTER)
+def ask_delete_variable(owner: VariableOwner, variable_id: int) -> Any:
+    """Ask before a variable is deleted."""
+    variable = queries.find_variable_by_id(owner, variable_id)
+    scope = "" if owner is None else f" ({variable.environment_scope})"
+    return confirmation(
+        title="Delete variable",
+        question=f"Delete the variable {variable.key}{scope}? It cannot be brought back.",
+        button="Delete variable",
+        back=_settings(owner),
+        base=_base(owner),
+        **_place(owner),
+    )
+
+
+@pages.post(f"{OF_PROJECT}/variables/<int:variable_id>/delete", endpoint="delete_project_variable")
+@pages.post(f"{OF_GROUP}/variables/<int:variable_id>/delete", endpoint="delete_group_variable")
+@pages.post(f"{OF_INSTANCE}/variables/<int:variable_id>/delete", endpoint="delete_instance_variable")
+@pages.signed_in
+@pages.allow(project=Ability.ADMIN_VARIABLES, group=Ability.ADMIN_GROUP, instance=Ability.ADMINISTER)
+def delete_variable(owner: VariableOwner, variable_id: int) -> Any:
+    """Delete a variable."""
+    service.delete_variable(queries.find_variable_by_id(owner, variable_id))
+    return redirect(_settings(owner))
 
 
 def _list(owner: VariableOwner, *, status: int = 200, **filled: Any) -> Any:

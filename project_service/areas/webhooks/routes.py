@@ -60,80 +60,101 @@ def update_project_hook(project: Project, fields: dict[str, Any], hook_id: str) 
     return service.update_hook(project, queries.find_hook(project, numeric(hook_id)), **fields)
 
 
-@api.delete(f"{OF_PROJECT}/<hook_id>")
+@api.delete(f"{OF_PROJECT}/<hook_id>", endpoint="delete_project_hook")
+@api.delete(f"{OF_GROUP}/<hook_id>", endpoint="delete_group_hook")
 @api.signed_in
-@api.allow(Ability.ADMIN_PROJECT)
+@api.allow(project=Ability.ADMIN_PROJECT, group=Ability.ADMIN_GROUP)
 @api.response(204)
-def delete_project_hook(project: Project, hook_id: str) -> None:
-    """Delete a hook of a project, with its log and what waits for it."""
-    service.delete_hook(project, unmodified(queries.find_hook(project, numeric(hook_id))))
+def delete_hook(owner: Owner, hook_id: str) -> None:
+    """Delete a hook, with its log and what waits for it."""
+    service.delete_hook(owner, unmodified(queries.find_hook(owner, numeric(hook_id))))
 
 
-@api.put(f"{OF_PROJECT}/<hook_id>/url_variables/<key>")
+@api.put(f"{OF_PROJECT}/<hook_id>/url_variables/<key>", endpoint="set_project_url_variable")
+@api.put(f"{OF_GROUP}/<hook_id>/url_variables/<key>", endpoint="set_group_url_variable")
 @api.signed_in
-@api.allow(Ability.ADMIN_PROJECT)
+@api.allow(project=Ability.ADMIN_PROJECT, group=Ability.ADMIN_GROUP)
 @api.arguments(schemas.ValueSchema)
 @api.response(204)
-def set_project_url_variable(project: Project, fields: dict[str, Any], hook_id: str, key: str) -> None:
+def set_hook_url_variable(owner: Owner, fields: dict[str, Any], hook_id: str, key: str) -> None:
     """Set a variable of the URL of a hook."""
-    _set_pair(project, hook_id, "url_variables", key, fields)
+    _set_pair(owner, hook_id, "url_variables", key, fields)
 
 
-@api.delete(f"{OF_PROJECT}/<hook_id>/url_variables/<key>")
+@api.delete(f"{OF_PROJECT}/<hook_id>/url_variables/<key>", endpoint="delete_project_url_variable")
+@api.delete(f"{OF_GROUP}/<hook_id>/url_variables/<key>", endpoint="delete_group_url_variable")
 @api.signed_in
-@api.allow(Ability.ADMIN_PROJECT)
+@api.allow(project=Ability.ADMIN_PROJECT, group=Ability.ADMIN_GROUP)
 @api.response(204)
-def delete_project_url_variable(project: Project, hook_id: str, key: str) -> None:
+def delete_hook_url_variable(owner: Owner, hook_id: str, key: str) -> None:
     """Remove a variable of the URL of a hook."""
-    _remove_pair(project, hook_id, "url_variables", key)
+    _remove_pair(owner, hook_id, "url_variables", key)
 
 
-@api.put(f"{OF_PROJECT}/<hook_id>/custom_headers/<key>")
+@api.put(f"{OF_PROJECT}/<hook_id>/custom_headers/<key>", endpoint="set_project_custom_header")
+@api.put(f"{OF_GROUP}/<hook_id>/custom_headers/<key>", endpoint="set_group_custom_header")
 @api.signed_in
-@api.allow(Ability.ADMIN_PROJECT)
+@api.allow(project=Ability.ADMIN_PROJECT, group=Ability.ADMIN_GROUP)
 @api.arguments(schemas.ValueSchema)
 @api.response(204)
-def set_project_custom_header(project: Project, fields: dict[str, Any], hook_id: str, key: str) -> None:
+def set_hook_custom_header(owner: Owner, fields: dict[str, Any], hook_id: str, key: str) -> None:
     """Set a header that a hook sends."""
-    _set_pair(project, hook_id, "custom_headers", key, fields)
+    _set_pair(owner, hook_id, "custom_headers", key, fields)
 
 
-@api.delete(f"{OF_PROJECT}/<hook_id>/custom_headers/<key>")
+@api.delete(f"{OF_PROJECT}/<hook_id>/custom_headers/<key>", endpoint="delete_project_custom_header")
+@api.delete(f"{OF_GROUP}/<hook_id>/custom_headers/<key>", endpoint="delete_group_custom_header")
 @api.signed_in
-@api.allow(Ability.ADMIN_PROJECT)
+@api.allow(project=Ability.ADMIN_PROJECT, group=Ability.ADMIN_GROUP)
 @api.response(204)
-def delete_project_custom_header(project: Project, hook_id: str, key: str) -> None:
+def delete_hook_custom_header(owner: Owner, hook_id: str, key: str) -> None:
     """Remove a header that a hook sends."""
-    _remove_pair(project, hook_id, "custom_headers", key)
+    _remove_pair(owner, hook_id, "custom_headers", key)
 
 
-@api.get(f"{OF_PROJECT}/<hook_id>/events")
+@api.get(f"{OF_PROJECT}/<hook_id>/events", endpoint="list_project_hook_events")
+@api.get(f"{OF_GROUP}/<hook_id>/events", endpoint="list_group_hook_events")
 @api.signed_in
-@api.allow(Ability.ADMIN_PROJECT)
+@api.allow(project=Ability.ADMIN_PROJECT, group=Ability.ADMIN_GROUP)
 @api.arguments(schemas.WebHookEventFilterSchema)
 @api.response(200, schemas.WebHookEventSchema(many=True))
 @api.paged
-def list_project_hook_events(project: Project, fields: dict[str, Any], hook_id: str) -> Select[WebHookLog]:
+def list_hook_events(owner: Owner, fields: dict[str, Any], hook_id: str) -> Select[WebHookLog]:
     """List what was sent to a hook within a week, newest first."""
-    return queries.attempts_of(queries.find_hook(project, numeric(hook_id)), fields.get("status"))
+    return queries.attempts_of(queries.find_hook(owner, numeric(hook_id)), fields.get("status"))
 
 
-@api.post(f"{OF_PROJECT}/<hook_id>/events/<log_id>/resend")
+@api.post(f"{OF_PROJECT}/<hook_id>/events/<log_id>/resend", endpoint="resend_project_hook_event")
+@api.post(f"{OF_GROUP}/<hook_id>/events/<log_id>/resend", endpoint="resend_group_hook_event")
 @api.signed_in
-@api.allow(Ability.ADMIN_PROJECT)
+@api.allow(project=Ability.ADMIN_PROJECT, group=Ability.ADMIN_GROUP)
 @api.response(201, schemas.ResentSchema)
-def resend_project_hook_event(project: Project, hook_id: str, log_id: str) -> dict[str, Any]:
+def resend_hook_event(owner: Owner, hook_id: str, log_id: str) -> dict[str, Any]:
     """Send a logged request again."""
-    return _resend(project, hook_id, log_id)
+    hook = queries.find_hook(owner, numeric(hook_id))
+    attempt = queries.find_attempt(hook, numeric(log_id))
+    service.check_rate(service.REPETITIONS, owner)
+    response = service.resend(hook, attempt)
+    if response.error is not None:
+        raise Unprocessable(response.error)
+    return {"response_status": int(response.status)}
 
 
-@api.post(f"{OF_PROJECT}/<hook_id>/test/<trigger>")
+@api.post(f"{OF_PROJECT}/<hook_id>/test/<trigger>", endpoint="test_project_hook")
+@api.post(f"{OF_GROUP}/<hook_id>/test/<trigger>", endpoint="test_group_hook")
 @api.signed_in
-@api.allow(Ability.ADMIN_PROJECT)
+@api.allow(project=Ability.ADMIN_PROJECT, group=Ability.ADMIN_GROUP)
 @api.response(201, schemas.TestedSchema)
-def test_project_hook(project: Project, hook_id: str, trigger: str) -> dict[str, Any]:
-    """Send an event of a kind to a hook now."""
-    return _test(project, hook_id, trigger, EVENTS)
+def test_hook(owner: Owner, hook_id: str, trigger: str) -> dict[str, Any]:
+    """Send an event of a kind to a hook now; to one of a group with data of its newest project."""
+    hook = queries.find_hook(owner, numeric(hook_id))
+    if trigger not in (EVENTS if isinstance(owner, Project) else (*EVENTS, *GROUP_EVENTS)):
+        raise BadParameters("trigger does not have a valid value")
+    service.check_rate(service.TESTS, owner)
+    failure = service.failure_text(service.test_hook(owner, hook, trigger))
+    if failure is not None:
+        raise Unprocessable(failure)
+    return {"message": "201 Created"}
 
 
 @api.get(OF_GROUP)
@@ -173,82 +194,6 @@ def create_group_hook(group: Group, fields: dict[str, Any]) -> WebHook:
 def update_group_hook(group: Group, fields: dict[str, Any], hook_id: str) -> WebHook:
     """Change a hook of a group."""
     return service.update_hook(group, queries.find_hook(group, numeric(hook_id)), **fields)
-
-
-@api.delete(f"{OF_GROUP}/<hook_id>")
-@api.signed_in
-@api.allow(Ability.ADMIN_GROUP)
-@api.response(204)
-def delete_group_hook(group: Group, hook_id: str) -> None:
-    """Delete a hook of a group, with its log and what waits for it."""
-    service.delete_hook(group, unmodified(queries.find_hook(group, numeric(hook_id))))
-
-
-@api.put(f"{OF_GROUP}/<hook_id>/url_variables/<key>")
-@api.signed_in
-@api.allow(Ability.ADMIN_GROUP)
-@api.arguments(schemas.ValueSchema)
-@api.response(204)
-def set_group_url_variable(group: Group, fields: dict[str, Any], hook_id: str, key: str) -> None:
-    """Set a variable of the URL of a hook."""
-    _set_pair(group, hook_id, "url_variables", key, fields)
-
-
-@api.delete(f"{OF_GROUP}/<hook_id>/url_variables/<key>")
-@api.signed_in
-@api.allow(Ability.ADMIN_GROUP)
-@api.response(204)
-def delete_group_url_variable(group: Group, hook_id: str, key: str) -> None:
-    """Remove a variable of the URL of a hook."""
-    _remove_pair(group, hook_id, "url_variables", key)
-
-
-@api.put(f"{OF_GROUP}/<hook_id>/custom_headers/<key>")
-@api.signed_in
-@api.allow(Ability.ADMIN_GROUP)
-@api.arguments(schemas.ValueSchema)
-@api.response(204)
-def set_group_custom_header(group: Group, fields: dict[str, Any], hook_id: str, key: str) -> None:
-    """Set a header that a hook sends."""
-    _set_pair(group, hook_id, "custom_headers", key, fields)
-
-
-@api.delete(f"{OF_GROUP}/<hook_id>/custom_headers/<key>")
-@api.signed_in
-@api.allow(Ability.ADMIN_GROUP)
-@api.response(204)
-def delete_group_custom_header(group: Group, hook_id: str, key: str) -> None:
-    """Remove a header that a hook sends."""
-    _remove_pair(group, hook_id, "custom_headers", key)
-
-
-@api.get(f"{OF_GROUP}/<hook_id>/events")
-@api.signed_in
-@api.allow(Ability.ADMIN_GROUP)
-@api.arguments(schemas.WebHookEventFilterSchema)
-@api.response(200, schemas.WebHookEventSchema(many=True))
-@api.paged
-def list_group_hook_events(group: Group, fields: dict[str, Any], hook_id: str) -> Select[WebHookLog]:
-    """List what was sent to a hook within a week, newest first."""
-    return queries.attempts_of(queries.find_hook(group, numeric(hook_id)), fields.get("status"))
-
-
-@api.post(f"{OF_GROUP}/<hook_id>/events/<log_id>/resend")
-@api.signed_in
-@api.allow(Ability.ADMIN_GROUP)
-@api.response(201, schemas.ResentSchema)
-def resend_group_hook_event(group: Group, hook_id: str, log_id: str) -> dict[str, Any]:
-    """Send a logged request again."""
-    return _resend(group, hook_id, log_id)
-
-
-@api.post(f"{OF_GROUP}/<hook_id>/test/<trigger>")
-@api.signed_in
-@api.allow(Ability.ADMIN_GROUP)
-@api.response(201, schemas.TestedSchema)
-def test_group_hook(group: Group, hook_id: str, trigger: str) -> dict[str, Any]:
-    """Send an event of a kind to a hook now, with data of the newest project of the group."""
-    return _test(group, hook_id, trigger, (*EVENTS, *GROUP_EVENTS))
 
 
 @api.get(OF_INSTANCE)
@@ -316,24 +261,3 @@ def _set_pair(owner: Owner, hook_id: str, attribute: str, key: str, fields: dict
 
 def _remove_pair(owner: Owner, hook_id: str, attribute: str, key: str) -> None:
     service.remove_pair(owner, queries.find_hook(owner, numeric(hook_id)), attribute, key)
-
-
-def _test(owner: Owner, hook_id: str, trigger: str, triggers: tuple[str, ...]) -> dict[str, Any]:
-    hook = queries.find_hook(owner, numeric(hook_id))
-    if trigger not in triggers:
-        raise BadParameters("trigger does not have a valid value")
-    service.check_rate(service.TESTS, owner)
-    failure = service.failure_text(service.test_hook(owner, hook, trigger))
-    if failure is not None:
-        raise Unprocessable(failure)
-    return {"message": "201 Created"}
-
-
-def _resend(owner: Owner, hook_id: str, log_id: str) -> dict[str, Any]:
-    hook = queries.find_hook(owner, numeric(hook_id))
-    attempt = queries.find_attempt(hook, numeric(log_id))
-    service.check_rate(service.REPETITIONS, owner)
-    response = service.resend(hook, attempt)
-    if response.error is not None:
-        raise Unprocessable(response.error)
-    return {"response_status": int(response.status)}

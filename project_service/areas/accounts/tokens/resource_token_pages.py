@@ -28,7 +28,7 @@ from project_service.kit.http.pagination import read_page
 pages = PageBlueprint("resource_token_pages", __name__)
 PAGE = "access_tokens"
 SETTINGS = f"/-/settings/{PAGE}"
-OF_GROUP = f"/groups/<path:group>{SETTINGS}"
+OF_PROJECT, OF_GROUP = f"/<path:project>{SETTINGS}", f"/groups/<path:group>{SETTINGS}"
 LEAKED = "/-/profile/leaked_token"
 STATES = {"active": "Active", "inactive": "Revoked or expired"}
 PER_PAGE = 50
@@ -77,75 +77,72 @@ def list_group_tokens(group: ProjectOrGroup) -> Any:
     return _list(group)
 
 
-def register(kind: str, here: str, administers: Ability) -> None:
-    """Register the pages that change access tokens of projects or of groups."""
-
-    @pages.post(here, endpoint=f"create_{kind}_token")
-    @pages.signed_in
-    @pages.allow(administers)
-    def create_token(subject: ProjectOrGroup) -> Any:
-        """Create an access token and show its secret once."""
-        form = _form(subject)
-        names = ("name", "scopes", "access_level", "expires_at")
-        fields = {name: form[name].data for name in names}
-        if accepted := form.accepted(lambda: resource_tokens.create_token(caller(), subject, **fields)):
-            return _list(subject, status=201, secret=accepted.result.token)
-        _remove_status(form)
-        return _list(subject, status=422, token_form=form)
-
-    @pages.get(f"{here}/<int:token_id>/rotate", endpoint=f"ask_rotate_{kind}_token")
-    @pages.signed_in
-    @pages.allow(administers)
-    def ask_rotate_token(subject: ProjectOrGroup, token_id: int) -> Any:
-        """Ask when the new secret expires; the same lifetime as before is suggested."""
-        token = queries.find_resource_token(subject, token_id)
-        return _rotate(subject, token, RotateForm(expires_at=_suggested_expiry(token)))
-
-    @pages.post(f"{here}/<int:token_id>/rotate", endpoint=f"rotate_{kind}_token")
-    @pages.signed_in
-    @pages.allow(administers)
-    def rotate_token(subject: ProjectOrGroup, token_id: int) -> Any:
-        """Replace an access token by a new one and show its secret once."""
-        token = queries.find_resource_token(subject, token_id)
-        form = RotateForm()
-        rotated: list[PersonalAccessToken] = []
-
-        def rotate() -> None:
-            day = form.expires_at.data
-            rotated.append(resource_tokens.rotate_token(caller(), subject, token, expires_at=day))
-
-        if form.accepted(rotate):
-            return _list(subject, secret=rotated[0].token)
-        _remove_status(form)
-        return _rotate(subject, queries.find_resource_token(subject, token_id), form), 422
-
-    @pages.get(f"{here}/<int:token_id>/revoke", endpoint=f"ask_revoke_{kind}_token")
-    @pages.signed_in
-    @pages.allow(administers)
-    def ask_revoke_token(subject: ProjectOrGroup, token_id: int) -> Any:
-        """Ask before an access token is revoked."""
-        token = queries.find_resource_token(subject, token_id)
-        return confirmation(
-            title="Revoke access token",
-            question=f"Revoke the token “{token.name}”? Programs that use it will be refused, and its bot leaves.",
-            button="Revoke",
-            back=_address(subject),
-            **_named(subject),
-        )
-
-    @pages.post(f"{here}/<int:token_id>/revoke", endpoint=f"revoke_{kind}_token")
-    @pages.signed_in
-    @pages.allow(administers)
-    def revoke_token(subject: ProjectOrGroup, token_id: int) -> Any:
-        """Revoke an access token."""
-        token = queries.find_resource_token(subject, token_id)
-        resource_tokens.revoke_token(subject, token)
-        flash(f"The token “{token.name}” is revoked.")
-        return redirect(_address(subject))
+@pages.post(OF_PROJECT, endpoint="create_project_token")
+@pages.post(OF_GROUP, endpoint="create_group_token")
+@pages.signed_in
+@pages.allow(project=Ability.ADMIN_PROJECT_TOKENS, group=Ability.ADMIN_GROUP_TOKENS)
+def create_token(subject: ProjectOrGroup) -> Any:
+    """Create an access token and show its secret once."""
+    form = _form(subject)
+    names = ("name", "scopes", "access_level", "expires_at")
+    fields = {name: form[name].data for name in names}
+    if accepted := form.accepted(lambda: resource_tokens.create_token(caller(), subject, **fields)):
+        return _list(subject, status=201, secret=accepted.result.token)
+    _remove_status(form)
+    return _list(subject, status=422, token_form=form)
 
 
-register("project", f"/<path:project>{SETTINGS}", Ability.ADMIN_PROJECT_TOKENS)
-register("group", OF_GROUP, Ability.ADMIN_GROUP_TOKENS)
+@pages.get(f"{OF_PROJECT}/<int:token_id>/rotate", endpoint="ask_rotate_project_token")
+@pages.get(f"{OF_GROUP}/<int:token_id>/rotate", endpoint="ask_rotate_group_token")
+@pages.signed_in
+@pages.allow(project=Ability.ADMIN_PROJECT_TOKENS, group=Ability.ADMIN_GROUP_TOKENS)
+def ask_rotate_token(subject: ProjectOrGroup, token_id: int) -> Any:
+    """Ask when the new secret expires; the same lifetime as before is suggested."""
+    token = queries.find_resource_token(subject, token_id)
+    return _rotate(subject, token, RotateForm(expires_at=_suggested_expiry(token)))
+
+
+@pages.post(f"{OF_PROJECT}/<int:token_id>/rotate", endpoint="rotate_project_token")
+@pages.post(f"{OF_GROUP}/<int:token_id>/rotate", endpoint="rotate_group_token")
+@pages.signed_in
+@pages.allow(project=Ability.ADMIN_PROJECT_TOKENS, group=Ability.ADMIN_GROUP_TOKENS)
+def rotate_token(subject: ProjectOrGroup, token_id: int) -> Any:
+    """Replace an access token by a new one and show its secret once."""
+    token = queries.find_resource_token(subject, token_id)
+    form = RotateForm()
+    day = form.expires_at.data
+    if accepted := form.accepted(lambda: resource_tokens.rotate_token(caller(), subject, token, expires_at=day)):
+        return _list(subject, secret=accepted.result.token)
+    _remove_status(form)
+    return _rotate(subject, queries.find_resource_token(subject, token_id), form), 422
+
+
+@pages.get(f"{OF_PROJECT}/<int:token_id>/revoke", endpoint="ask_revoke_project_token")
+@pages.get(f"{OF_GROUP}/<int:token_id>/revoke", endpoint="ask_revoke_group_token")
+@pages.signed_in
+@pages.allow(project=Ability.ADMIN_PROJECT_TOKENS, group=Ability.ADMIN_GROUP_TOKENS)
+def ask_revoke_token(subject: ProjectOrGroup, token_id: int) -> Any:
+    """Ask before an access token is revoked."""
+    token = queries.find_resource_token(subject, token_id)
+    return confirmation(
+        title="Revoke access token",
+        question=f"Revoke the token “{token.name}”? Programs that use it will be refused, and its bot leaves.",
+        button="Revoke",
+        back=_address(subject),
+        **_named(subject),
+    )
+
+
+@pages.post(f"{OF_PROJECT}/<int:token_id>/revoke", endpoint="revoke_project_token")
+@pages.post(f"{OF_GROUP}/<int:token_id>/revoke", endpoint="revoke_group_token")
+@pages.signed_in
+@pages.allow(project=Ability.ADMIN_PROJECT_TOKENS, group=Ability.ADMIN_GROUP_TOKENS)
+def revoke_token(subject: ProjectOrGroup, token_id: int) -> Any:
+    """Revoke an access token."""
+    token = queries.find_resource_token(subject, token_id)
+    resource_tokens.revoke_token(subject, token)
+    flash(f"The token “{token.name}” is revoked.")
+    return redirect(_address(subject))
 
 
 @pages.get(LEAKED)
@@ -167,16 +164,15 @@ def revoke_leaked_token() -> Any:
     if wait is not None:
         form.problems.append(f"Too many tokens. Try again in {max(1, round(wait.total_seconds() / 60))} minutes.")
         return render_template("accounts/leaked_token.html", form=form), 429
-    revoked: list[PersonalAccessToken] = []
 
-    def revoke() -> None:
+    def revoke() -> PersonalAccessToken:
         token = resource_tokens.revoke_leaked(form.secret.data or "", caller())
         if token is None:
             raise Invalid(base=NOT_REVOKED)
-        revoked.append(token)
+        return token
 
-    if form.accepted(revoke):
-        flash(f"The token “{revoked[0].name}” of {revoked[0].user.name} is revoked.")
+    if accepted := form.accepted(revoke):
+        flash(f"The token “{accepted.result.name}” of {accepted.result.user.name} is revoked.")
         return redirect(LEAKED)
     return render_template("accounts/leaked_token.html", form=form), 422
 

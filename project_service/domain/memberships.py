@@ -1,5 +1,8 @@
 """Memberships and effective roles: direct, inherited from a group above, or through a share with a group.
 
+``group_grants`` and ``project_grants`` are the rule; all others are made of them: single checks, lists of projects, of
+groups and of members, and the recipients of mails (``user_ids_with``).
+
 A role is found with one statement: ``find_project_and_role`` for the project of a URL, together with the project, or
 ``role_in``. Lists are filtered with the same rule as a subquery (``authorized_projects``, ``authorized_namespaces``).
 Expired memberships do not count (common reference, section 7).
@@ -9,17 +12,19 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import (
     CTE,
     CheckConstraint,
     ColumnElement,
+    CompoundSelect,
     Date,
     ForeignKey,
     Index,
     Select,
+    Subquery,
     UniqueConstraint,
     and_,
     bindparam,
@@ -30,7 +35,7 @@ from sqlalchemy import (
     select,
     union_all,
 )
-from sqlalchemy.orm import Mapped, aliased, joinedload, mapped_column, query_expression, relationship
+from sqlalchemy.orm import Mapped, joinedload, mapped_column, query_expression, relationship
 
 from project_service.domain import projects
 from project_service.domain.access_levels import Role
@@ -140,21 +145,14 @@ def find_project_and_role(user_id: int, id_or_path: str | int) -> tuple[Project,
 
 def roles_in_groups(user_id: int, ids: Sequence[int]) -> dict[int, Role]:
     """The roles of a user in several groups, by id, with one statement."""
-    below, shared_with = NamespaceAncestor.namespace_id, aliased(NamespaceAncestor)
-    of_user = (Membership.user_id == user_id, alive(), below.in_(ids))
-    inherited = select(below, Membership.access_level).join(
-        Membership, Membership.namespace_id == NamespaceAncestor.ancestor_id
-    )
-    through = (
-        select(below, lesser(Membership.access_level, Share.access_level))
-        .join(Share, Share.namespace_id == NamespaceAncestor.ancestor_id)
-        .join(shared_with, shared_with.namespace_id == Share.group_id)
-        .join(Membership, Membership.namespace_id == shared_with.ancestor_id)
-    )
-    grants = union_all(inherited.where(*of_user), through.where(*of_user, alive(Share))).subquery()
-    highest = select(grants.c[0], func.max(grants.c[1])).group_by(grants.c[0])
-    levels: dict[int, int] = dict(db.session.execute(highest).all())
+    levels: dict[int, int] = dict(db.session.execute(levels_by_place(group_grants(), user_id, ids)).all())
     return {number: Role(levels.get(number, 0)) for number in ids}
+
+
+def levels_by_place(grants: Iterable[Select[Any]], user_id: int | None, ids: Collection[int]) -> Select[int, int]:
+    """The highest level that grants give a user, by the ids of places."""
+    in_places = _union(grant.where(_place(grant).in_(ids)) for grant in _of_user(grants, user_id))
+    return select(in_places.c.place_id, func.max(in_places.c.access_level)).group_by(in_places.c.place_id)
 
 
 def inherited_role(user_id: int, subject: Project | Namespace) -> tuple[Role, Namespace | None]:
@@ -211,66 +209,35 @@ def add_shares(projects: Sequence[Project]) -> None:
 
 def authorized_namespaces(user_id: int, least: Role = Role.MINIMAL) -> Select[int]:
     """The ids of the groups in which a user has at least this role: direct, inherited, or through a share."""
-    shared_with = aliased(NamespaceAncestor)
-    direct = (
-        select(NamespaceAncestor.namespace_id)
-        .join(Membership, Membership.namespace_id == NamespaceAncestor.ancestor_id)
-        .where(Membership.user_id == user_id, Membership.access_level >= least, alive())
-    )
-    shared = (
-        select(NamespaceAncestor.namespace_id)
-        .join(Share, Share.namespace_id == NamespaceAncestor.ancestor_id)
-        .join(shared_with, shared_with.namespace_id == Share.group_id)
-        .join(Membership, Membership.namespace_id == shared_with.ancestor_id)
-        .where(
-            Membership.user_id == user_id,
-            lesser(Membership.access_level, Share.access_level) >= least,
-            alive(),
-            alive(Share),
-        )
-    )
-    return select(union_all(direct, shared).subquery().c[0])
+    return select(_union(_at_least(_of_user(group_grants(), user_id), least)).c.place_id)
 
 
 def authorized_projects(user_id: int, least: Role = Role.GUEST) -> Select[int]:
     """The ids of the projects in which a user has at least this role."""
-    shared_with = aliased(NamespaceAncestor)
-    owned = (
-        select(Project.id).join(Namespace, Namespace.id == Project.namespace_id).where(Namespace.owner_id == user_id)
-    )
-    direct = select(Membership.project_id).where(
-        Membership.user_id == user_id,
-        Membership.project_id.is_not(None),
-        Membership.access_level >= least,
-        alive(),
-    )
-    inherited = select(Project.id).where(Project.namespace_id.in_(authorized_namespaces(user_id, least)))
-    shared = (
-        select(Share.project_id)
-        .join(shared_with, shared_with.namespace_id == Share.group_id)
-        .join(Membership, Membership.namespace_id == shared_with.ancestor_id)
-        .where(
-            Share.project_id.is_not(None),
-            Membership.user_id == user_id,
-            lesser(Membership.access_level, Share.access_level) >= least,
-            alive(),
-            alive(Share),
-        )
-    )
-    return select(union_all(owned, direct, inherited, shared).subquery().c[0])
+    places = [grant.with_only_columns(_place(grant)) for grant in _at_least(_of_user(project_grants(), user_id), least)]
+    inherited = select(_projects.c.id).where(_projects.c.namespace_id.in_(authorized_namespaces(user_id, least)))
+    return select(union_all(_owned_projects(user_id), *places, inherited).subquery().c[0])
+
+
+def user_ids_with(least: Role, subject: Project | Namespace) -> CompoundSelect[int]:
+    """The ids of the users with at least this role in a project or group, however they have it; some repeatedly."""
+    users = [grant.with_only_columns(_user(grant)) for grant in _at_least(grants_in(subject), least)]
+    namespace_id = subject.namespace_id if isinstance(subject, Project) else subject.id
+    owner = select(_namespaces.c.owner_id).where(_namespaces.c.id == namespace_id, _namespaces.c.owner_id.is_not(None))
+    return union_all(*users, owner)
 
 
 @functools.cache
 def _level_below() -> Select[int]:
     """The highest level of a user in a namespace."""
-    return select(func.max(union_all(*_in_namespace(_NAMESPACE)).subquery().c.access_level))
+    return select(func.max(_union(_of_user(_in_namespace(_NAMESPACE), _USER)).c.access_level))
 
 
 @functools.cache
 def _level_in_project() -> Select[int]:
     """The highest level of a user in a project."""
     grants = (*_in_namespace(_NAMESPACE), *_in_project(bindparam("project", type_=Key)))
-    return select(func.max(union_all(*grants).subquery().c.access_level))
+    return select(func.max(_union(_of_user(grants, _USER)).c.access_level))
 
 
 @functools.cache
@@ -283,96 +250,125 @@ def highest_levels(user_id: Any = None) -> Iterator[ColumnElement[int]]:
 
     ``user_id`` is an expression, by default the parameter ``user``. The other parameter is ``today``.
     """
-    of_user = _USER if user_id is None else user_id
-    for grants in (*_in_namespace(_projects.c.namespace_id, of_user), *_in_project(_projects.c.id, of_user)):
-        level = grants.selected_columns.access_level
-        yield grants.with_only_columns(func.max(level)).correlate(_projects, _users).scalar_subquery()
+    grants = (*_in_namespace(_projects.c.namespace_id), *_in_project(_projects.c.id))
+    for grant in _of_user(grants, _USER if user_id is None else user_id):
+        level = grant.selected_columns.access_level
+        yield grant.with_only_columns(func.max(level)).correlate(_projects, _users).scalar_subquery()
+
+
+def group_grants(today: Any = None) -> tuple[Select[Any], Select[Any]]:
+    """The roles of users in groups, a row for each way: memberships of groups above or there, and through shares.
+
+    The columns are ``place_id``, ``membership_id``, ``user_id`` and ``access_level``.
+    """
+    inherited = _grant(_ancestors.c.namespace_id, _memberships.c.access_level, today).join(
+        _ancestors, _ancestors.c.ancestor_id == _memberships.c.namespace_id
+    )
+    shared = _shared(_ancestors.c.namespace_id, today)
+    return inherited, shared.join(_ancestors, _ancestors.c.ancestor_id == _shares.c.namespace_id)
+
+
+def project_grants(today: Any = None) -> tuple[Select[Any], Select[Any]]:
+    """The roles of users in projects themselves, as ``group_grants``: memberships, and through shares.
+
+    Those in the groups above a project are ``group_grants``.
+    """
+    direct = _grant(_memberships.c.project_id, _memberships.c.access_level, today)
+    shared = _shared(_shares.c.project_id, today)
+    return direct.where(_memberships.c.project_id.is_not(None)), shared.where(_shares.c.project_id.is_not(None))
+
+
+def grants_in(subject: Project | Namespace) -> tuple[Select[Any], ...]:
+    """The roles of all users in a project or group, as ``group_grants``."""
+    if not isinstance(subject, Project):
+        return _at(group_grants(), subject.id)
+    return *_at(group_grants(), subject.namespace_id), *_at(project_grants(), subject.id)
 
 
 # grants are selected from tables: statements of mapped classes take longer to execute, also for single columns
 _projects, _users, _ancestors = table_of(Project), table_of(User), table_of(NamespaceAncestor)
-_memberships, _shares = table_of(Membership), table_of(Share)
+_memberships, _shares, _namespaces = table_of(Membership), table_of(Share), table_of(Namespace)
 _USER = bindparam("user", type_=Key)
 _NAMESPACE = bindparam("namespace", type_=Key)
 _TODAY = bindparam("today", type_=Date)
 
 
-def _in_namespace(namespace_id: Any, user_id: Any = _USER) -> tuple[Select[int], Select[int]]:
-    """The levels of a user in a namespace, one row each: inherited, and through shares.
-
-    The parameters are ``user``, unless there is an expression for it, and ``today``.
-    """
-    above = _ancestors.c.namespace_id == namespace_id
-    inherited = select(_memberships.c.access_level).join(
-        _ancestors, _ancestors.c.ancestor_id == _memberships.c.namespace_id
-    )
-    shared = _shared(user_id).join(_ancestors, _ancestors.c.ancestor_id == _shares.c.namespace_id)
-    return inherited.where(above, *_of_user(user_id)), shared.where(above)
+def _grant(place_id: ColumnElement[Any], level: ColumnElement[int], today: Any) -> Select[Any]:
+    row = _memberships.c.id.label("membership_id"), _memberships.c.user_id, level.label("access_level")
+    return select(place_id.label("place_id"), *row).where(alive(_memberships.c, today))
 
 
-def _in_project(project_id: Any, user_id: Any = _USER) -> tuple[Select[int], Select[int]]:
-    """The levels of a user in a project itself, one row each."""
-    direct = select(_memberships.c.access_level).where(_memberships.c.project_id == project_id, *_of_user(user_id))
-    return direct, _shared(user_id).where(_shares.c.project_id == project_id)
-
-
-def _shared(user_id: Any) -> Select[int]:
+def _shared(place_id: ColumnElement[Any], today: Any) -> Select[Any]:
+    """What the members of a group get where the group is invited: at most the level of the share."""
     shared_with = _ancestors.alias()
     return (
-        select(lesser(_memberships.c.access_level, _shares.c.access_level).label("access_level"))
+        _grant(place_id, lesser(_memberships.c.access_level, _shares.c.access_level), today)
         .select_from(_shares)
         .join(shared_with, shared_with.c.namespace_id == _shares.c.group_id)
         .join(_memberships, _memberships.c.namespace_id == shared_with.c.ancestor_id)
-        .where(*_of_user(user_id), alive(_shares.c, _TODAY))
+        .where(alive(_shares.c, today))
     )
 
 
-def _of_user(user_id: Any) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
-    return _memberships.c.user_id == user_id, alive(_memberships.c, _TODAY)
+def _in_namespace(namespace_id: Any) -> tuple[Select[Any], ...]:
+    return _at(group_grants(_TODAY), namespace_id)
+
+
+def _in_project(project_id: Any) -> tuple[Select[Any], ...]:
+    return _at(project_grants(_TODAY), project_id)
+
+
+def _at(grants: Iterable[Select[Any]], place_id: Any) -> tuple[Select[Any], ...]:
+    return tuple(grant.where(_place(grant) == place_id) for grant in grants)
+
+
+def _of_user(grants: Iterable[Select[Any]], user_id: Any) -> tuple[Select[Any], ...]:
+    return tuple(grant.where(_memberships.c.user_id == user_id) for grant in grants)
+
+
+def _at_least(grants: Iterable[Select[Any]], least: Role) -> tuple[Select[Any], ...]:
+    return tuple(grant.where(grant.selected_columns.access_level >= least) for grant in grants)
+
+
+def _place(grant: Select[Any]) -> ColumnElement[int]:
+    return grant.selected_columns.place_id
+
+
+def _user(grant: Select[Any]) -> ColumnElement[int]:
+    return grant.selected_columns.user_id
+
+
+def _union(grants: Iterable[Select[Any]]) -> Subquery:
+    return union_all(*grants).subquery()
+
+
+def _owned_projects(user_id: Any) -> Select[int]:
+    """The ids of the projects in the personal namespace of a user."""
+    here = _namespaces.c.id == _projects.c.namespace_id
+    return select(_projects.c.id).join(_namespaces, here).where(_namespaces.c.owner_id == user_id)
 
 
 def levels_by_project(user_id: Any, today: Any) -> CTE:
     """The projects in which a user has a role today: ``project_id`` and the highest ``access_level``."""
-    shared_with = aliased(NamespaceAncestor)
-    capped = lesser(Membership.access_level, Share.access_level)
-    owned = (
-        select(Project.id, literal(int(Role.OWNER)))
-        .join(Namespace, Namespace.id == Project.namespace_id)
-        .where(Namespace.owner_id == user_id)
-    )
-    direct = select(Membership.project_id, Membership.access_level).where(
-        Membership.user_id == user_id, Membership.project_id.is_not(None), alive(today=today)
+    owned = _owned_projects(user_id).add_columns(literal(int(Role.OWNER)))
+    own = (
+        grant.with_only_columns(_place(grant), grant.selected_columns.access_level)
+        for grant in _of_user(project_grants(today), user_id)
     )
     inherited = (
-        select(Project.id, Membership.access_level)
-        .join(NamespaceAncestor, NamespaceAncestor.namespace_id == Project.namespace_id)
-        .join(Membership, Membership.namespace_id == NamespaceAncestor.ancestor_id)
-        .where(Membership.user_id == user_id, alive(today=today))
+        grant.with_only_columns(_projects.c.id, grant.selected_columns.access_level).join(
+            _projects, _projects.c.namespace_id == _ancestors.c.namespace_id
+        )
+        for grant in _of_user(group_grants(today), user_id)
     )
-    members_of_invited = (
-        select(Share.project_id, capped)
-        .join(shared_with, shared_with.namespace_id == Share.group_id)
-        .join(Membership, Membership.namespace_id == shared_with.ancestor_id)
-        .where(Membership.user_id == user_id, alive(today=today), alive(Share, today))
-    )
-    shared_projects = members_of_invited.where(Share.project_id.is_not(None))
-    shared_groups = (
-        members_of_invited.with_only_columns(Project.id, capped)
-        .join(NamespaceAncestor, NamespaceAncestor.ancestor_id == Share.namespace_id)
-        .join(Project, Project.namespace_id == NamespaceAncestor.namespace_id)
-    )
-    grants = union_all(owned, direct, inherited, shared_projects, shared_groups).subquery()
+    grants = union_all(owned, *own, *inherited).subquery()
     project_id, level = grants.c[0], grants.c[1]
     highest = select(project_id.label("project_id"), func.max(level).label("access_level"))
     return highest.group_by(project_id).cte("levels")
 
 
-def members_for_choice(project: Project, most: int = 500, least: Role = Role.NONE) -> Select[int, str, str]:
-    """The members of a project with at least a role, direct and inherited: id, name and username."""
-    above = select(NamespaceAncestor.ancestor_id).where(NamespaceAncestor.namespace_id == project.namespace_id)
-    here = or_(Membership.project_id == project.id, Membership.namespace_id.in_(above))
-    ids: Any = select(Membership.user_id).where(here, alive(), Membership.access_level >= least)
-    if project.namespace.owner_id is not None:
-        ids = ids.union_all(select(literal(project.namespace.owner_id)))
-    people = select(User.id, User.name, User.username).where(User.deleting_since.is_(None), User.id.in_(ids))
+def members_for_choice(project: Project, most: int = 500, least: Role = Role.MINIMAL) -> Select[int, str, str]:
+    """The users with at least a role in a project, however they have it: id, name and username."""
+    people = select(User.id, User.name, User.username)
+    people = people.where(User.deleting_since.is_(None), User.id.in_(user_ids_with(least, project)))
     return people.order_by(User.name).limit(most)

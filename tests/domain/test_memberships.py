@@ -22,7 +22,11 @@ from project_service.domain.memberships import (
     authorized_projects,
     find_project_and_role,
     inherited_role,
+    levels_by_project,
+    members_for_choice,
     role_in,
+    roles_in_groups,
+    user_ids_with,
 )
 from project_service.domain.namespaces import Group, Namespace, groups
 from project_service.domain.projects import Project, projects
@@ -275,6 +279,33 @@ def test_all_members_are_listed_with_their_role(stored, world):
         found = [(member.user_id, member.level) for member in db.session.scalars(all_members_of(place))]
         wanted = [(made.users[user].id, granted(world, user, spot)) for user in range(USERS)]
         assert found == [(user_id, level) for user_id, level in wanted if level > Role.NONE]
+
+
+@on_many_worlds
+@given(world=worlds(), least=LEVELS)
+def test_mails_and_choices_reach_exactly_those_with_the_role(stored, world, least):
+    made = stored(world)
+
+    for spot, place in made.at.items():
+        wanted = {made.users[user].id for user in range(USERS) if role(world, user, spot) >= least}
+        assert set(db.session.scalars(user_ids_with(least, place))) == wanted
+        if isinstance(place, Project):
+            assert set(db.session.scalars(members_for_choice(place, least=least))) == wanted
+
+
+@on_many_worlds
+@given(world=worlds())
+def test_roles_loaded_for_many_places_are_those_of_single_checks(stored, world):
+    made = stored(world)
+    groups_by_id = {place.id: spot for spot, place in made.at.items() if spot[0] == "group"}
+
+    for user in range(USERS):
+        user_id = made.users[user].id
+        in_groups = roles_in_groups(user_id, list(groups_by_id))
+        assert in_groups == {number: role(world, user, spot) for number, spot in groups_by_id.items()}
+        levels = dict(db.session.execute(select(levels_by_project(user_id, TODAY))).all())
+        for spot, place in made.at.items():
+            assert spot[0] == "group" or levels.get(place.id, Role.NONE) == role(world, user, spot)
 
 
 @on_many_worlds

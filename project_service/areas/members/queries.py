@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, case, func, or_, select, union_all
-from sqlalchemy.orm import aliased, contains_eager, with_expression
+from sqlalchemy import ColumnElement, Select, Subquery, and_, case, func, or_, select, union_all
+from sqlalchemy.orm import contains_eager, with_expression
 
-from project_service.domain.memberships import Membership, Share, alive, lesser
-from project_service.domain.namespaces import Namespace, NamespaceAncestor
+from project_service.domain.access_levels import Role
+from project_service.domain.memberships import Membership, alive, grants_in, user_ids_with
+from project_service.domain.namespaces import Namespace
 from project_service.domain.projects import Project
 from project_service.domain.users import User
 from project_service.kit.db import searching
@@ -29,12 +30,13 @@ def all_members_of(subject: ProjectOrGroup, **filters: Any) -> Select[Membership
 
     The role is loaded as ``capped_level``.
     """
-    reach = _reach_of(subject).subquery()
+    reach = _reach_of(subject)
     rank = func.row_number().over(
-        partition_by=reach.c.user_id, order_by=(reach.c.access_level.desc(), reach.c.distance, reach.c.id)
+        partition_by=reach.c.user_id,
+        order_by=(reach.c.access_level.desc(), reach.c.is_inherited, reach.c.membership_id),
     )
-    best = select(reach.c.id, reach.c.access_level, rank.label("rank")).subquery()
-    statement = _memberships().join(best, and_(best.c.id == Membership.id, best.c.rank == 1))
+    best = select(reach.c.membership_id, reach.c.access_level, rank.label("rank")).subquery()
+    statement = _memberships().join(best, and_(best.c.membership_id == Membership.id, best.c.rank == 1))
     capped = statement.options(with_expression(Membership.capped_level, best.c.access_level))
     # a membership that the session has already gets its ``capped_level`` too
     capped = capped.execution_options(populate_existing=True)
@@ -43,11 +45,8 @@ def all_members_of(subject: ProjectOrGroup, **filters: Any) -> Select[Membership
 
 def users_of(project: Project, **filters: Any) -> Select[User]:
     """The users with a role in a project, however they have it, and the owner of its personal namespace."""
-    reach = _reach_of(project).subquery()
-    authorized = Project.namespace_id == Namespace.id
-    owner = select(Namespace.owner_id).join(Project, authorized).where(Project.id == project.id)
-    ids = select(reach.c.user_id).union(owner.where(Namespace.owner_id.is_not(None)))
-    statement = select(User).where(User.id.in_(ids), User.deleting_since.is_(None)).order_by(User.id)
+    statement = select(User).where(User.id.in_(user_ids_with(Role.MINIMAL, project)), User.deleting_since.is_(None))
+    statement = statement.order_by(User.id)
     if filters.get("skip_users"):
         statement = statement.where(User.id.not_in(filters["skip_users"]))
     if search := (filters.get("search") or "").strip():
@@ -83,37 +82,9 @@ def _is_called(text: str) -> ColumnElement[bool]:
     return or_(searching.contains(text, User.name, User.username), func.lower(User.email) == text.lower())
 
 
-def _reach_of(subject: ProjectOrGroup) -> Any:
-    """The memberships that are effective in a group or project, with the effective level."""
-    if isinstance(subject, Project):
-        namespace_id, direct = subject.namespace_id, Membership.project_id == subject.id
-        shared = [Share.project_id == subject.id, Share.namespace_id.in_(_above(namespace_id))]
-        own = [direct, Membership.namespace_id.in_(_above(namespace_id))]
-    else:
-        namespace_id, direct = subject.id, Membership.namespace_id == subject.id
-        shared = [Share.namespace_id.in_(_above(namespace_id))]
-        own = [Membership.namespace_id.in_(_above(namespace_id))]
-    invited = aliased(NamespaceAncestor)
-    here = select(Membership.id, Membership.user_id, Membership.access_level, _distance(direct)).where(alive())
-    through = (
-        select(
-            Membership.id,
-            Membership.user_id,
-            lesser(Membership.access_level, Share.access_level).label("access_level"),
-            _distance(direct),
-        )
-        .join(invited, invited.ancestor_id == Membership.namespace_id)
-        .join(Share, Share.group_id == invited.namespace_id)
-        .where(alive(), alive(Share))
-    )
+def _reach_of(subject: ProjectOrGroup) -> Subquery:
+    """The grants of a group or project, with ``is_inherited``: 0 for its own memberships, 1 for others."""
+    here = Membership.project_id if isinstance(subject, Project) else Membership.namespace_id
+    is_inherited: Any = case((here == subject.id, 0), else_=1)
     # each way by itself: alternatives of two columns have no index on PostgreSQL
-    return union_all(*(here.where(way) for way in own), *(through.where(way) for way in shared))
-
-
-def _above(namespace_id: int) -> Select[int]:
-    return select(NamespaceAncestor.ancestor_id).where(NamespaceAncestor.namespace_id == namespace_id)
-
-
-def _distance(direct: ColumnElement[bool]) -> Any:
-    from_here: Any = case((direct, 0), else_=1)
-    return from_here.label("distance")
+    return union_all(*(way.add_columns(is_inherited.label("is_inherited")) for way in grants_in(subject))).subquery()

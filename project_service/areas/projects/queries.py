@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, func, select, union_all
-from sqlalchemy.orm import aliased, contains_eager
+from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy.orm import contains_eager
 
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
@@ -22,12 +22,13 @@ from project_service.domain.memberships import (
     alive,
     authorized_namespaces,
     authorized_projects,
-    lesser,
+    group_grants,
+    levels_by_place,
+    project_grants,
 )
 from project_service.domain.namespaces import (
     Group,
     Namespace,
-    NamespaceAncestor,
     UserNamespace,
     descendants_of,
     groups,
@@ -87,21 +88,10 @@ class Permissions:
 def add_permissions(caller: Caller, projects_of_page: Sequence[Project]) -> None:
     """Set ``permissions`` on each project of a page, with three statements for all of them."""
     ids = [project.id for project in projects_of_page]
-    direct = _levels(
-        select(Membership.project_id, func.max(Membership.access_level))
-        .where(Membership.user_id == caller.user_id, Membership.project_id.in_(ids), alive())
-        .group_by(Membership.project_id)
-    )
-    above = _levels(
-        select(NamespaceAncestor.namespace_id, func.max(Membership.access_level))
-        .join(Membership, Membership.namespace_id == NamespaceAncestor.ancestor_id)
-        .where(
-            Membership.user_id == caller.user_id,
-            NamespaceAncestor.namespace_id.in_({project.namespace_id for project in projects_of_page}),
-            alive(),
-        )
-        .group_by(NamespaceAncestor.namespace_id)
-    )
+    (memberships, _), (inherited, _) = project_grants(), group_grants()
+    namespace_ids = {project.namespace_id for project in projects_of_page}
+    direct = _levels(levels_by_place([memberships], caller.user_id, ids))
+    above = _levels(levels_by_place([inherited], caller.user_id, namespace_ids))
     shared = _shared_levels(caller.user_id or 0, projects_of_page)
     for project in projects_of_page:
         project.permissions = permissions(
@@ -117,26 +107,12 @@ def permissions(direct: Access | None, above: Access | None, shared: Access | No
 
 def _shared_levels(user_id: int, projects_of_page: Sequence[Project]) -> dict[int, Access]:
     """The highest levels that shares of projects, or of the groups above them, give a user."""
-    ids = [project.id for project in projects_of_page]
-    invited, above = aliased(NamespaceAncestor), aliased(NamespaceAncestor)
-    level = lesser(Membership.access_level, Share.access_level)
-    ways = (
-        select(Share.project_id, level.label("level")).where(Share.project_id.in_(ids)),
-        select(Project.id, level.label("level"))
-        .select_from(Share)
-        .join(above, above.ancestor_id == Share.namespace_id)
-        .join(Project, Project.namespace_id == above.namespace_id)
-        .where(Project.id.in_(ids)),
+    (_, in_projects), (_, in_groups) = project_grants(), group_grants()
+    columns = in_groups.selected_columns
+    by_project = in_groups.join(Project, Project.namespace_id == columns.place_id).with_only_columns(
+        Project.id.label("place_id"), columns.membership_id, columns.user_id, columns.access_level
     )
-    grants = union_all(
-        *(
-            way.join(invited, invited.namespace_id == Share.group_id)
-            .join(Membership, Membership.namespace_id == invited.ancestor_id)
-            .where(Membership.user_id == user_id, alive(), alive(Share))
-            for way in ways
-        )
-    ).subquery()
-    return _levels(select(grants.c[0], func.max(grants.c.level)).group_by(grants.c[0]))
+    return _levels(levels_by_place([in_projects, by_project], user_id, [project.id for project in projects_of_page]))
 
 
 def add_details(caller: Caller, projects_of_page: Sequence[Project]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-from sqlalchemy import ColumnElement, or_, select
+from sqlalchemy import ColumnElement, select
 
 from project_service.access import audit
 from project_service.access.abilities import Ability, allowed
@@ -14,8 +14,8 @@ from project_service.access.roles import forget_roles, role_of
 from project_service.areas.accounts.tokens import queries, service
 from project_service.domain.access_levels import Role
 from project_service.domain.audit.recording import AuditTarget
-from project_service.domain.memberships import Membership, alive
-from project_service.domain.namespaces import Group, Namespace, NamespaceAncestor
+from project_service.domain.memberships import user_ids_with
+from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
 from project_service.domain.resource_bots import ProjectOrGroup, ResourceBot, bots, checked_expiry, create_bot, is_bot
 from project_service.domain.tokens import RESOURCE_SCOPES, PersonalAccessToken
@@ -118,16 +118,9 @@ def expiring(*conditions: ColumnElement[bool]) -> list[tuple[PersonalAccessToken
 
 def addresses(subject: ProjectOrGroup) -> list[str]:
     """Return the e-mail addresses of those who may manage the tokens of a project or group."""
-    if isinstance(subject, Project):
-        namespace_id, least, direct = subject.namespace_id, Role.MAINTAINER, Membership.project_id == subject.id
-    else:
-        namespace_id, least, direct = subject.id, Role.OWNER, Membership.namespace_id == subject.id
-    above = select(NamespaceAncestor.ancestor_id).where(NamespaceAncestor.namespace_id == namespace_id)
-    here = or_(direct, Membership.namespace_id.in_(above))
-    members = select(Membership.user_id).where(here, Membership.access_level >= least, alive())
-    owner = select(Namespace.owner_id).where(Namespace.id == namespace_id, Namespace.owner_id.is_not(None))
+    least = Role.MAINTAINER if isinstance(subject, Project) else Role.OWNER
     people = select(User.email).where(
-        or_(User.id.in_(members), User.id.in_(owner)),
+        User.id.in_(user_ids_with(least, subject)),
         User.state == ACTIVE,
         User.deleting_since.is_(None),
         User.id.not_in(bots()),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from sqlalchemy import or_, select
+from sqlalchemy import select
 
 from project_service.areas.alerts.alerts.hooks import address_of
 from project_service.areas.alerts.models import Alert, Status
 from project_service.domain.access_levels import Role
-from project_service.domain.memberships import Membership, alive
-from project_service.domain.namespaces import NamespaceAncestor
+from project_service.domain.memberships import user_ids_with
 from project_service.domain.users import ACTIVE, User
 from project_service.kit import mail
 from project_service.kit.db.session import db
@@ -36,15 +35,8 @@ def queue_alert(alert: Alert, *, with_incidents: bool) -> int:
 
 
 def recipients_of(alert: Alert) -> list[str]:
-    """Return the mail addresses of owners and maintainers of the project, inherited ones included."""
-    project = alert.project
-    above = select(NamespaceAncestor.ancestor_id).where(NamespaceAncestor.namespace_id == project.namespace_id)
-    people = select(Membership.user_id).where(
-        or_(Membership.project_id == project.id, Membership.namespace_id.in_(above)),
-        Membership.access_level >= Role.MAINTAINER,
-        alive(),
-    )
-    wanted = or_(User.id.in_(people), User.id == project.namespace.owner_id)
+    """Return the mail addresses of the owners and maintainers of the project, however they have their role."""
+    wanted = User.id.in_(user_ids_with(Role.MAINTAINER, alert.project))
     return list(
         db.session.scalars(select(User.email).where(wanted, User.state == ACTIVE, User.deleting_since.is_(None)))
     )

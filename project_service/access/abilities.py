@@ -22,6 +22,7 @@ from project_service.access.rules import (
     has_issues_or_merge_requests,
     imports_are_on,
     is_admin,
+    is_internal_or_member,
     is_loaded,
     is_member,
     is_not_archived,
@@ -35,6 +36,7 @@ from project_service.access.rules import (
     may_see_issue,
     may_see_note,
     sees,
+    sees_confidential,
 )
 from project_service.domain.access_levels import Role
 from project_service.domain.namespaces import Group
@@ -83,6 +85,10 @@ class Ability(enum.Enum):
     CONTRIBUTE_CODE = enum.auto()  # push, once the project is neither archived nor being imported
     PUSH_CODE = enum.auto()
     READ_WIKI = enum.auto()
+    READ_SNIPPETS = enum.auto()
+    READ_INTERNAL_SNIPPETS = enum.auto()
+    READ_PRIVATE_SNIPPETS = enum.auto()
+    READ_CONFIDENTIAL = enum.auto()  # confidential issues and internal notes of others
     READ_LABELS = enum.auto()
     ADMIN_LABELS = enum.auto()
     # an issue
@@ -142,6 +148,10 @@ RULES: dict[Ability, tuple[Rule, ...]] = {
     Ability.CONTRIBUTE_CODE: (at_least(Role.DEVELOPER), has("repository")),
     Ability.PUSH_CODE: (at_least(Role.DEVELOPER), has("repository"), is_not_archived, is_loaded),
     Ability.READ_WIKI: (sees, has("wiki")),
+    Ability.READ_SNIPPETS: (sees, has("snippets")),
+    Ability.READ_INTERNAL_SNIPPETS: (is_internal_or_member,),
+    Ability.READ_PRIVATE_SNIPPETS: (at_least(Role.GUEST),),
+    Ability.READ_CONFIDENTIAL: (sees_confidential,),
     Ability.READ_LABELS: (sees, has_issues_or_merge_requests),
     Ability.ADMIN_LABELS: (at_least(Role.REPORTER), has_issues_or_merge_requests, is_not_archived, is_loaded),
     Ability.READ_ISSUE: (may_see_issue,),

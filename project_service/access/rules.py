@@ -149,6 +149,11 @@ def builds_are_on(_caller: Caller, project: Project) -> bool:
     return project.builds_access_level != DISABLED and project.repository_access_level != DISABLED
 
 
+def is_internal_or_member(caller: Caller, project: Project | ProjectAccess) -> bool:
+    """A user who is not external, or one with a role in the project."""
+    return opened_to(caller, Visibility.INTERNAL) or role_of(caller, project) > Role.NONE
+
+
 def is_not_archived(_caller: Caller, project: Project) -> bool:
     """The project is not archived."""
     return not project.archived
@@ -219,9 +224,12 @@ def may_create_tag(caller: Caller, project: Project, levels: list[int]) -> bool:
     return any(level != Role.NONE and role >= max(level, Role.DEVELOPER) for level in levels)
 
 
+sees_confidential = at_least(Role.REPORTER)
+
+
 def may_see_issue(caller: Caller, issue: Issue) -> bool:
     """A confidential issue is for reporters and above, its author and its assignees."""
-    return not issue.confidential or role_of(caller, issue.project) >= Role.REPORTER or _is_own(caller, issue)
+    return not issue.confidential or sees_confidential(caller, issue.project) or _is_own(caller, issue)
 
 
 def may_change_issue(caller: Caller, issue: Issue) -> bool:
@@ -247,17 +255,17 @@ def may_change_note(caller: Caller, note: Note) -> bool:
 
 def may_see_note(caller: Caller, note: Note) -> bool:
     """An internal note is visible to reporters and above; access to its issue or merge request is checked before."""
-    return not note.confidential or role_of(caller, note.project) >= Role.REPORTER
+    return not note.confidential or sees_confidential(caller, note.project)
 
 
 def visible_notes(caller: Caller, project: Project) -> ColumnElement[bool]:
     """The condition for lists of notes of a project: that of ``may_see_note``."""
-    return true() if role_of(caller, project) >= Role.REPORTER else Note.confidential.is_(False)
+    return true() if sees_confidential(caller, project) else Note.confidential.is_(False)
 
 
 def visible_issues(caller: Caller, project: Project | ProjectAccess) -> ColumnElement[bool]:
     """The condition for lists of issues: that of ``may_see_issue``."""
-    if role_of(caller, project) >= Role.REPORTER:
+    if sees_confidential(caller, project):
         return true()
     if caller.user_id is None:
         return _issues.confidential.is_(False)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,8 @@ from project_service.kit import clock
 from project_service.kit.db.base import Key, table_of
 from project_service.kit.db.session import db
 from project_service.kit.http.fields import whole_number
+
+IDENTITY = ("id", "namespace_id", "full_path", "owner_id")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -42,6 +45,18 @@ class ProjectAccess:
     owner_id: int | None  # of its namespace
     role: Role
 
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> ProjectAccess:
+        """Return what a row of ``select_accesses`` says."""
+        values = (*row[:-1], Role(row[-1]))
+        return cls(*values)
+
+    @property
+    def settings(self) -> tuple[Any, ...]:
+        """What decides who may do what, without what identifies the project: equal for most projects."""
+        values: tuple[Any, ...] = _settings_of(self)
+        return values
+
     @property
     def content_id(self) -> int:
         """The id for lists of the content of the project, as ``Project.content_id``."""
@@ -50,12 +65,21 @@ class ProjectAccess:
 
 _projects, _namespaces = table_of(Project), table_of(Namespace)
 _names = [field.name for field in dataclasses.fields(ProjectAccess)][:-2]
+_settings_of = operator.attrgetter(
+    *(field.name for field in dataclasses.fields(ProjectAccess) if field.name not in IDENTITY)
+)
 
 
 def columns(user_id: Any) -> tuple[ColumnElement[Any], ...]:
     """Return the columns of a statement that joins a project: those of ``ProjectAccess``, then a user's levels."""
     own = (_projects.c[name].label(f"project_{name}") for name in _names)
     return (*own, _namespaces.c.owner_id.label("project_owner_id"), *highest_levels(user_id))
+
+
+def select_accesses(role: ColumnElement[Any]) -> Select[Any]:
+    """Select projects, with a role in each, for ``ProjectAccess.of``."""
+    here = _projects.join(_namespaces, _namespaces.c.id == _projects.c.namespace_id)
+    return select(*(_projects.c[name] for name in _names), _namespaces.c.owner_id, role).select_from(here)
 
 
 def joined_to(others: FromClause, *, by_id: bool) -> FromClause:

@@ -68,6 +68,10 @@ PROJECT = {
     Ability.CONTRIBUTE_CODE: (Role.DEVELOPER,) * 2,
     Ability.PUSH_CODE: (Role.DEVELOPER,) * 2,
     Ability.READ_WIKI: (Role.GUEST, ANYBODY),
+    Ability.READ_SNIPPETS: (Role.GUEST, ANYBODY),
+    Ability.READ_INTERNAL_SNIPPETS: (SIGNED_IN,) * 2,
+    Ability.READ_PRIVATE_SNIPPETS: (Role.GUEST,) * 2,
+    Ability.READ_CONFIDENTIAL: (Role.REPORTER,) * 2,
     Ability.READ_LABELS: (Role.GUEST, ANYBODY),
     Ability.ADMIN_LABELS: (Role.REPORTER,) * 2,
 }

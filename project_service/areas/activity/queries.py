@@ -14,7 +14,6 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, exists, false, func, literal, literal_column, or_, select, union_all
 
 from project_service.access.identity import Caller
-from project_service.access.roles import role_of
 from project_service.areas.activity.filters import EventFilter
 from project_service.areas.activity.merged_feed import MergedFeed, ProjectGroup
 from project_service.areas.activity.visibility import (
@@ -107,7 +106,7 @@ def events_of_memberships(caller: Caller, **options: Any) -> Select[int] | Merge
 
 def events_of_project(caller: Caller, project: Project | ProjectAccess, **options: Any) -> Select[int]:
     """The events of a project that the caller may see."""
-    visibility = visibility_of(caller, role_of(caller, project), project)
+    visibility = visibility_of(caller, project)
     return _ids(EventFilter.of(**options), Event.project_id == project.id, *visibility.conditions(caller))
 
 

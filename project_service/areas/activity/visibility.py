@@ -8,34 +8,35 @@ from typing import Any
 
 from sqlalchemy import CTE, ColumnElement, Select, and_, func, or_, select
 
+from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
-from project_service.access.rules import opened_to, own_issues
+from project_service.access.rules import own_issues
 from project_service.domain.access_levels import Role
 from project_service.domain.events.models import Event, Kind, Restriction
 from project_service.domain.memberships import levels_by_project
-from project_service.domain.projects import ENABLED, PRIVATE, Project
+from project_service.domain.project_access import ProjectAccess, select_accesses
+from project_service.domain.projects import Project
 from project_service.kit import clock
 from project_service.kit.db.session import db
 
-# the features that make a kind of event visible, and the lowest role where the project or the feature is private
-FEATURES: dict[Kind, tuple[tuple[str, Role], ...]] = {
-    Kind.CODE: (("repository", Role.REPORTER),),
-    Kind.ISSUE: (("issues", Role.GUEST),),
-    Kind.MERGE_REQUEST: (("merge_requests", Role.REPORTER),),
-    Kind.MILESTONE: (("issues", Role.GUEST), ("merge_requests", Role.GUEST)),
-    Kind.WIKI: (("wiki", Role.GUEST),),
-    Kind.SNIPPET: (("snippets", Role.GUEST),),
+# what a caller needs to see events of a kind
+KINDS = {
+    Kind.PROJECT: Ability.READ_PROJECT,
+    Kind.CODE: Ability.READ_CODE,
+    Kind.ISSUE: Ability.READ_ISSUES,
+    Kind.MERGE_REQUEST: Ability.READ_MERGE_REQUESTS,
+    Kind.MILESTONE: Ability.READ_MILESTONES,
+    Kind.WIKI: Ability.READ_WIKI,
+    Kind.SNIPPET: Ability.READ_SNIPPETS,
 }
-FEATURE_LEVELS = tuple(
-    dict.fromkeys(f"{feature}_access_level" for features in FEATURES.values() for feature, _ in features)
-)
-LOWEST_ROLES = {
-    Restriction.NONE: Role.NONE,
-    Restriction.SIGNED_IN: Role.MINIMAL,
-    Restriction.MEMBERS: Role.GUEST,
-    Restriction.CONFIDENTIAL: Role.REPORTER,
-    Restriction.INTERNAL: Role.REPORTER,
-    Restriction.DEVELOPERS: Role.DEVELOPER,
+# what a caller needs besides that for events with a restriction
+RESTRICTIONS = {
+    Restriction.NONE: Ability.ANYBODY,
+    Restriction.SIGNED_IN: Ability.READ_INTERNAL_SNIPPETS,
+    Restriction.MEMBERS: Ability.READ_PRIVATE_SNIPPETS,
+    Restriction.CONFIDENTIAL: Ability.READ_CONFIDENTIAL,
+    Restriction.INTERNAL: Ability.READ_CONFIDENTIAL,
+    Restriction.DEVELOPERS: Ability.READ_ALERTS,
 }
 ALL_KINDS, ALL_RESTRICTIONS = frozenset(Kind), frozenset(Restriction)
 NO_USER_ID = 0
@@ -61,17 +62,12 @@ class EventVisibility:
         yield allowed
 
 
-def visibility_of(caller: Caller, role: int, project: Any) -> EventVisibility:
-    """Return what a caller with this role may see of a project, or of a row with its columns."""
-    opened = opened_to(caller, project.visibility)
-    features_by_kind = {} if project.loading else FEATURES  # imported events appear when the import is complete
-    kinds = {kind for kind, features in features_by_kind.items() if _any_open(project, features, role, opened=opened)}
-    if opened or role > Role.NONE:
-        kinds.add(Kind.PROJECT)
-    is_internal_user = caller.user_id is not None and not caller.external
-    restrictions = {restriction for restriction, lowest in LOWEST_ROLES.items() if role >= lowest}
-    if is_internal_user:
-        restrictions.add(Restriction.SIGNED_IN)
+def visibility_of(caller: Caller, project: Project | ProjectAccess) -> EventVisibility:
+    """Return which events of a project a caller may see."""
+    kinds = {kind for kind, ability in KINDS.items() if allowed(caller, ability, project)}
+    if project.loading:  # imported events appear when the import is complete
+        kinds &= {Kind.PROJECT}
+    restrictions = {name for name, ability in RESTRICTIONS.items() if allowed(caller, ability, project)}
     return EventVisibility(frozenset(kinds), frozenset(restrictions))
 
 
@@ -90,29 +86,22 @@ def visibility_by_project_of_author(caller: Caller, author_id: int) -> dict[int,
     return _visibilities(caller, statement.outerjoin(levels, levels.c.project_id == Project.id))
 
 
-def _any_open(project: Any, features: tuple[tuple[str, Role], ...], role: int, *, opened: bool) -> bool:
-    levels = [(getattr(project, f"{feature}_access_level"), lowest) for feature, lowest in features]
-    return any(
-        (level == ENABLED and (opened or role >= lowest)) or (level == PRIVATE and role >= lowest)
-        for level, lowest in levels
-    )
-
-
 def _visibilities(caller: Caller, statement: Select[Any]) -> dict[int, EventVisibility]:
-    visibilities = {
-        row.id: visibility_of(caller, Role.OWNER if caller.admin else row.role, row)
-        for row in db.session.execute(statement)
-    }
+    by_settings: dict[tuple[Any, ...], EventVisibility] = {}
+    visibilities: dict[int, EventVisibility] = {}
+    for row in db.session.execute(statement):
+        project = ProjectAccess.of(row)
+        if project.settings not in by_settings:
+            by_settings[project.settings] = visibility_of(caller, project)
+        visibilities[project.id] = by_settings[project.settings]
     return {project_id: visibility for project_id, visibility in visibilities.items() if visibility.kinds}
 
 
 def _projects_with_role(caller: Caller) -> tuple[CTE, Select[Any]]:
-    """Return the roles of the caller by project, and a statement of projects with the columns that are needed."""
+    """Return the roles of the caller by project, and a statement of projects with the columns of ``ProjectAccess``."""
     levels = levels_by_project(caller.user_id or NO_USER_ID, clock.today())
-    role = func.coalesce(levels.c.access_level, int(Role.NONE)).label("role")
-    columns = (getattr(Project, name) for name in FEATURE_LEVELS)
-    statement = select(Project.id, role, Project.visibility, Project.loading, *columns)
-    return levels, statement.where(Project.deleting_since.is_(None)).order_by(Project.id)
+    role = func.coalesce(levels.c.access_level, int(Role.NONE))
+    return levels, select_accesses(role).where(Project.deleting_since.is_(None)).order_by(Project.id)
 
 
 def _projects_of_author(author_id: int) -> CTE:

@@ -106,6 +106,12 @@ class Caller:
         """Return the caller for a user."""
         return cls(user.id, user.username, user.admin, user.external)
 
+    def load_user(self) -> User:
+        """Return the row of the user; raise ``Unauthorized`` for an anonymous caller."""
+        if self.user_id is None:
+            raise Unauthorized
+        return db.session.get_one(User, self.user_id)
+
 
 ANONYMOUS = Caller()
 
@@ -118,10 +124,7 @@ def caller() -> Caller:
 
 def current_user() -> User:
     """Return the row of the caller; raise ``Unauthorized`` for an anonymous one."""
-    user_id = caller().user_id
-    if user_id is None:
-        raise Unauthorized
-    return db.session.get_one(User, user_id)
+    return caller().load_user()
 
 
 def token_of(request: Request, fields: dict[str, Any]) -> str | None:

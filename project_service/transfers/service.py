@@ -8,7 +8,7 @@ import structlog
 
 from project_service.access import audit
 from project_service.access.abilities import Ability, allowed
-from project_service.access.identity import caller
+from project_service.access.identity import Caller
 from project_service.areas.projects.service import ProjectLimitReached, create_project
 from project_service.domain import instance_settings, path_registry, path_rules
 from project_service.domain.namespaces import Namespace, namespace_by, namespace_of
@@ -197,7 +197,7 @@ def _namespace(user: User, options: dict[str, Any]) -> Namespace:
     if chosen is None:
         return namespace_of(user)
     namespace = namespace_by(chosen)
-    user_caller = caller()
+    user_caller = Caller.of(user)
     if namespace is None or not allowed(user_caller, Ability.READ_NAMESPACE, namespace):
         raise NotFound("Namespace")
     if not allowed(user_caller, Ability.CREATE_PROJECT, namespace):

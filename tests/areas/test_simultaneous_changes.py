@@ -12,6 +12,7 @@ from contextlib import suppress
 import pytest
 from sqlalchemy import delete, select
 
+from project_service.access.identity import ANONYMOUS
 from project_service.areas.accounts.administration import service as accounts
 from project_service.areas.accounts.tokens import service as token_service
 from project_service.areas.instance import service as instance
@@ -217,7 +218,7 @@ def test_sharing_with_a_concurrently_deleted_group_is_refused(resource, app, pro
 
 
 def test_concurrent_changes_of_different_settings_are_both_stored(app, project, as_admin):
-    projects.update_project(db.session.get_one(Project, project.id), merge_method="ff")
+    projects.update_project(ANONYMOUS, db.session.get_one(Project, project.id), merge_method="ff")
 
     status, body = send_before_commit(app, lambda: as_admin.put(f"/projects/{project.id}", json={"build_timeout": 900}))
 

@@ -67,7 +67,7 @@ def show_group(group: Group, fields: dict[str, Any]) -> Any:
 def update_group(group: Group, fields: dict[str, Any]) -> Any:
     """Change a group."""
     _refuse_plan(fields)
-    return _detailed(service.update_group(group, **fields))
+    return _detailed(service.update_group(caller(), group, **fields))
 
 
 @api.delete("/groups/<group>")

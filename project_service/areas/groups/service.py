@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from project_service.access import audit
-from project_service.access.identity import Caller, caller
+from project_service.access.identity import Caller
 from project_service.domain import instance_settings, path_registry, path_rules, removal
 from project_service.domain.access_levels import Role, Visibility
 from project_service.domain.audit.recording import AuditTarget
@@ -37,7 +37,7 @@ def create_group(author: User, parent: Group | None, **fields: Any) -> Group:
     return group
 
 
-def update_group(group: Group, **fields: Any) -> Group:
+def update_group(requester: Caller, group: Group, **fields: Any) -> Group:
     """Change a group; the full paths and names of everything below it are updated."""
     visibility = fields.pop("visibility", None)
     former = audit.settings_of(group, UNAUDITED)
@@ -49,7 +49,7 @@ def update_group(group: Group, **fields: Any) -> Group:
         group.visibility = Visibility.of(visibility)
     with db.session.no_autoflush:
         parent = db.session.get(Group, group.parent_id) if group.parent_id else None
-        _check(group, parent, new=False, chooser=None if group.visibility == old_visibility else caller())
+        _check(group, parent, new=False, chooser=None if group.visibility == old_visibility else requester)
         full_path = f"{parent.full_path}/{group.path}" if parent else group.path
         if path_registry.path_taken(full_path, besides=group):
             raise Invalid(path=path_rules.TAKEN)

@@ -8,6 +8,7 @@ from flask import flash, redirect, render_template
 
 from project_service.access import navigation
 from project_service.access.abilities import Ability
+from project_service.access.identity import caller
 from project_service.access.pages import PageBlueprint
 from project_service.areas.groups import service
 from project_service.areas.groups.forms import GroupDeleteForm, GroupDetailsForm, GroupPathForm
@@ -38,7 +39,7 @@ def save_details(group: Group) -> Any:
     form = GroupDetailsForm()
     fields = {name: form[name].data for name in form.data if name != "csrf_token"}
     fields["description"] = (fields["description"] or "").replace("\r\n", "\n")
-    if form.accepted(lambda: service.update_group(group, **fields)):
+    if form.accepted(lambda: service.update_group(caller(), group, **fields)):
         return _saved(group, "The group was changed.")
     return _page(group, details_form=form), 422
 
@@ -49,7 +50,7 @@ def save_details(group: Group) -> Any:
 def save_path(group: Group) -> Any:
     """Change the last part of the address, and with it the paths of all that is below."""
     form = GroupPathForm()
-    if form.accepted(lambda: service.update_group(group, path=(form.path.data or "").strip())):
+    if form.accepted(lambda: service.update_group(caller(), group, path=(form.path.data or "").strip())):
         return _saved(group, f"The group is now at {group.full_path}.")
     return _page(group, path_form=form), 422
 

@@ -78,7 +78,7 @@ def new_issue(project: Project) -> Any:
 def create_issue(project: Project) -> Any:
     """Create an issue."""
     form = _form(project)
-    if accepted := form.accepted(lambda: service.create_issue(project, **_fields(form))):
+    if accepted := form.accepted(lambda: service.create_issue(caller(), project, **_fields(form))):
         return redirect(_address(project, accepted.result.iid))
     return render_template("issues/new.html", project=project, form=form), 422
 
@@ -104,7 +104,7 @@ def edit_issue(issue: Issue) -> Any:
 def update_issue(issue: Issue) -> Any:
     """Change an issue."""
     form = _form(issue.project, issue)
-    if form.accepted(lambda: service.update_issue(issue, **_fields(form))):
+    if form.accepted(lambda: service.update_issue(caller(), issue, **_fields(form))):
         return redirect(_address(issue.project, issue.iid))
     return render_template("issues/edit.html", project=issue.project, issue=issue, form=form), 422
 
@@ -128,7 +128,7 @@ def create_note(issue: Issue) -> Any:
     """Comment on an issue."""
     form = NoteForm()
     fields = {"body": form.note.data, "confidential": form.confidential.data}
-    if accepted := form.accepted(lambda: service.create_note(issue, **fields)):
+    if accepted := form.accepted(lambda: service.create_note(caller(), issue, **fields)):
         return redirect(_address_of_note(accepted.result))
     return _page(issue, form), 422
 

@@ -80,7 +80,7 @@ def show_issue(issue: Issue) -> Issue:
 @api.response(201, schemas.IssueSchema)
 def create_issue(project: Project, fields: dict[str, Any]) -> Issue:
     """Open an issue."""
-    return service.create_issue(project, **fields)
+    return service.create_issue(caller(), project, **fields)
 
 
 @api.put(f"{ISSUES}/<iid>")
@@ -90,7 +90,7 @@ def create_issue(project: Project, fields: dict[str, Any]) -> Issue:
 @api.response(200, schemas.IssueSchema)
 def update_issue(issue: Issue, fields: dict[str, Any]) -> Issue:
     """Change, close or reopen an issue."""
-    return service.update_issue(issue, **fields)
+    return service.update_issue(caller(), issue, **fields)
 
 
 @api.delete(f"{ISSUES}/<iid>")
@@ -133,7 +133,7 @@ def show_note(note: Note) -> Note:
 @api.response(201, NoteSchema)
 def create_note(issue: Issue, fields: dict[str, Any]) -> Note:
     """Comment on an issue."""
-    return service.create_note(issue, **fields)
+    return service.create_note(caller(), issue, **fields)
 
 
 @api.put(f"{NOTES}/<note>")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from project_service.access.abilities import Ability, allowed
-from project_service.access.identity import Caller, caller, current_user
+from project_service.access.identity import Caller
 from project_service.access.rules import sees
 from project_service.domain.projects import Project
 from project_service.domain.tracker import issue_rules
@@ -20,30 +20,30 @@ from project_service.kit.http.errors import NotFound
 REPORTER_FIELDS = ("assignees", "labels", "milestone_id", "due_date", "weight", "discussion_locked")
 
 
-def create_issue(project: Project, **fields: Any) -> Issue:
+def create_issue(requester: Caller, project: Project, **fields: Any) -> Issue:
     """Create an issue."""
-    return issue_rules.create_issue(current_user(), project, **_to_columns(project, fields))
+    return issue_rules.create_issue(requester.load_user(), project, **_to_columns(requester, project, fields))
 
 
-def update_issue(issue: Issue, **fields: Any) -> Issue:
+def update_issue(requester: Caller, issue: Issue, **fields: Any) -> Issue:
     """Change an issue; ``add_labels`` and ``remove_labels`` apply to its labels or to ``labels``."""
     added, removed = fields.pop("add_labels", None), fields.pop("remove_labels", None)
     if added is not None or removed is not None:
         labels = issue.labels if fields.get("labels") is None else fields["labels"]
         remaining = [label for label in labels if label not in (removed or [])]
         fields["labels"] = [*remaining, *(added or [])]
-    return issue_rules.update_issue(current_user(), issue, **_to_columns(issue.project, fields))
+    return issue_rules.update_issue(requester.load_user(), issue, **_to_columns(requester, issue.project, fields))
 
 
-def create_note(issue: Issue, **fields: Any) -> Note:
+def create_note(requester: Caller, issue: Issue, **fields: Any) -> Note:
     """Comment on an issue; internal notes are for reporters and above."""
     confidential = bool(fields.pop("internal", None) or fields.pop("confidential", False))
-    if confidential and not allowed(caller(), Ability.ADMIN_ISSUES, issue.project):
+    if confidential and not allowed(requester, Ability.ADMIN_ISSUES, issue.project):
         confidential = False
-    return issue_rules.create_note(current_user(), issue, body=fields["body"], confidential=confidential)
+    return issue_rules.create_note(requester.load_user(), issue, body=fields["body"], confidential=confidential)
 
 
-def _to_columns(project: Project, fields: dict[str, Any]) -> dict[str, Any]:
+def _to_columns(requester: Caller, project: Project, fields: dict[str, Any]) -> dict[str, Any]:
     fields = {
         name: value for name, value in fields.items() if value is not None or name not in ("confidential", "issue_type")
     }
@@ -59,7 +59,7 @@ def _to_columns(project: Project, fields: dict[str, Any]) -> dict[str, Any]:
         fields["milestone_id"] = _milestone_id(project, fields["milestone_id"])
     if "title" in fields:
         fields["title"] = (fields["title"] or "").strip()
-    if not allowed(caller(), Ability.ADMIN_ISSUES, project):
+    if not allowed(requester, Ability.ADMIN_ISSUES, project):
         fields = {name: value for name, value in fields.items() if name not in REPORTER_FIELDS}
     return fields
 

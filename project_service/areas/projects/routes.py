@@ -107,7 +107,7 @@ def create_project_for_user(fields: dict[str, Any], user: str) -> Project:
 def update_project(project: Project, fields: dict[str, Any]) -> Project:
     """Change a project; its name and visibility only as its owner."""
     service.check_changes(caller(), project, fields)
-    return _detailed(service.update_project(project, **fields))
+    return _detailed(service.update_project(caller(), project, **fields))
 
 
 @api.delete("/projects/<project>")

@@ -6,7 +6,7 @@ from typing import Any
 
 from project_service.access import audit
 from project_service.access.abilities import Ability, judge
-from project_service.access.identity import Caller, caller
+from project_service.access.identity import Caller
 from project_service.access.roles import forget_roles
 from project_service.areas.projects import queries
 from project_service.areas.projects.schemas import NULLABLE, STORED_SETTINGS, SWITCHES
@@ -81,7 +81,7 @@ def check_changes(user: Caller, project: Project, fields: dict[str, Any]) -> Non
         judge(user, Ability.OWN_PROJECT, project)
 
 
-def update_project(project: Project, **fields: Any) -> Project:
+def update_project(requester: Caller, project: Project, **fields: Any) -> Project:
     """Change a project; ``check_changes`` was called before."""
     branch = fields.get("default_branch", project.default_branch) or ""
     is_new = branch != (project.default_branch or "")
@@ -98,7 +98,7 @@ def update_project(project: Project, **fields: Any) -> Project:
         project.visibility = Visibility.of(fields["visibility"])
     with db.session.no_autoflush:
         apply(project, fields)
-        check(project, project.namespace, new=False, chooser=None if project.visibility == before else caller())
+        check(project, project.namespace, new=False, chooser=None if project.visibility == before else requester)
     path_registry.move_project(project, Invalid(path=path_rules.TAKEN))
     audit.record_changes("project", project, former, _audited(project))
     return project

@@ -163,7 +163,7 @@ def delete(project: Project) -> Any:
 
 def _update(project: Project, fields: dict[str, Any]) -> None:
     service.check_changes(caller(), project, fields)
-    service.update_project(project, **fields)
+    service.update_project(caller(), project, **fields)
 
 
 def _transfer_form(project: Project, **options: Any) -> TransferForm:

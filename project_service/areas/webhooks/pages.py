@@ -9,6 +9,7 @@ from flask import flash, redirect, render_template, request, url_for
 
 from project_service.access import navigation
 from project_service.access.abilities import Ability
+from project_service.access.identity import caller
 from project_service.access.pages import PageBlueprint
 from project_service.areas.webhooks import queries, samples, service
 from project_service.areas.webhooks.forms import OFFERED, HookForm, form_of
@@ -117,7 +118,7 @@ def enable_hook(project: Project, hook_id: int) -> Any:
 def test_hook(project: Project, hook_id: int) -> Any:
     """Send an event of a kind now."""
     hook, flag = queries.find_hook(project, hook_id), request.form.get("trigger", "")
-    service.check_rate(service.TESTS, project)
+    service.check_rate(caller(), service.TESTS, project)
     try:
         _tell(service.test_hook(project, hook, flag if flag in OFFERED else "push_events"))
     except Unprocessable as error:
@@ -145,7 +146,7 @@ def resend_attempt(project: Project, hook_id: int, log_id: int) -> Any:
     """Repeat an attempt."""
     hook = queries.find_hook(project, hook_id)
     attempt = queries.find_attempt(hook, log_id)
-    service.check_rate(service.REPETITIONS, project)
+    service.check_rate(caller(), service.REPETITIONS, project)
     try:
         _tell(service.resend(hook, attempt))
     except Unprocessable as error:

@@ -9,6 +9,7 @@ from sqlalchemy import Select
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint
 from project_service.access.guards import numeric
+from project_service.access.identity import caller
 from project_service.areas.webhooks import queries, samples, schemas, service
 from project_service.areas.webhooks.models import EVENTS, GROUP_EVENTS, WebHook, WebHookLog
 from project_service.areas.webhooks.queries import Owner
@@ -133,7 +134,7 @@ def resend_hook_event(owner: Owner, hook_id: str, log_id: str) -> dict[str, Any]
     """Send a logged request again."""
     hook = queries.find_hook(owner, numeric(hook_id))
     attempt = queries.find_attempt(hook, numeric(log_id))
-    service.check_rate(service.REPETITIONS, owner)
+    service.check_rate(caller(), service.REPETITIONS, owner)
     response = service.resend(hook, attempt)
     if response.error is not None:
         raise Unprocessable(response.error)
@@ -150,7 +151,7 @@ def test_hook(owner: Owner, hook_id: str, trigger: str) -> dict[str, Any]:
     hook = queries.find_hook(owner, numeric(hook_id))
     if trigger not in (EVENTS if isinstance(owner, Project) else (*EVENTS, *GROUP_EVENTS)):
         raise BadParameters("trigger does not have a valid value")
-    service.check_rate(service.TESTS, owner)
+    service.check_rate(caller(), service.TESTS, owner)
     failure = service.failure_text(service.test_hook(owner, hook, trigger))
     if failure is not None:
         raise Unprocessable(failure)

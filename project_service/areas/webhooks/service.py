@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from project_service.access import audit
-from project_service.access.identity import current_user
+from project_service.access.identity import Caller
 from project_service.areas.webhooks import branch_filters, logs, queries, samples
 from project_service.areas.webhooks.models import DISABLED, EVENTS, GROUP_EVENTS, WebHook, WebHookLog
 from project_service.areas.webhooks.queries import Owner
@@ -133,9 +133,9 @@ def enable_hook(owner: Owner, hook: WebHook) -> None:
     _audit(hook, owner, "updated")
 
 
-def check_rate(limit: RateLimit, owner: Owner) -> None:
-    """Count a test or a repetition of the current user."""
-    limit.check("instance" if owner is None else f"{type(owner).__name__}:{owner.id}", current_user().id)
+def check_rate(requester: Caller, limit: RateLimit, owner: Owner) -> None:
+    """Count a test or a repetition of a user."""
+    limit.check("instance" if owner is None else f"{type(owner).__name__}:{owner.id}", requester.user_id or 0)
 
 
 def test_hook(owner: Owner, hook: WebHook, flag: str) -> HookResponse:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from pathlib import Path
 
-from project_service.access.identity import caller, current_user
+from project_service.access.identity import Caller
 from project_service.areas.repositories.refs import first_commits, jobs
 from project_service.areas.repositories.transport import pushing, receiving
 from project_service.areas.repositories.transport.push_facts import PushFacts
@@ -28,7 +28,7 @@ CONFLICT = "Failed to create branch '{}': Branch name conflicts with existing br
 TAG_CONFLICT = "Failed to create tag '{}': Tag name conflicts with existing tag hierarchy."
 
 
-def create_tag(project: Project, *, tag_name: str, ref: str, message: str | None = None) -> None:
+def create_tag(requester: Caller, project: Project, *, tag_name: str, ref: str, message: str | None = None) -> None:
     """Create a tag of a revision, with an object of its own if there is a message."""
     if not tag_name or not is_valid_name(tag_name):
         raise BadRequest("Tag name invalid")
@@ -42,15 +42,15 @@ def create_tag(project: Project, *, tag_name: str, ref: str, message: str | None
         target, stored = commit.id, []
         if message and message.strip():
             view = stack.enter_context(receiving.quarantine(view))
-            target = _tag_object(view, commit.id, tag_name, message)
+            target = _tag_object(requester, view, commit.id, tag_name, message)
         change = RefChange(TAGS + tag_name, ZERO, target)
         if target != commit.id:
             stored = packs.store_packs(project.id, view)
-        if apply(project, change, view, stored):
+        if apply(requester, project, change, view, stored):
             raise BadRequest(TAG_CONFLICT.format(tag_name))
 
 
-def create_branch(project: Project, *, branch: str, ref: str) -> None:
+def create_branch(requester: Caller, project: Project, *, branch: str, ref: str) -> None:
     """Create a branch at a revision; an empty repository gets its default branch first, with an empty README."""
     if not branch or not is_valid_name(branch):
         raise BadRequest("Branch name is invalid")
@@ -59,7 +59,7 @@ def create_branch(project: Project, *, branch: str, ref: str) -> None:
         default = head_of(project, repository)
         if ref not in (HEAD, default, BRANCHES + default):
             raise BadRequest(INVALID_REF.format(branch, ref))
-        _create_first_branch(project, branch)
+        _create_first_branch(requester, project, branch)
         return
     with ExitStack() as stack:
         view, code = opened(stack, project)
@@ -68,29 +68,29 @@ def create_branch(project: Project, *, branch: str, ref: str) -> None:
         commit = code.resolve(ref) if ref else None
         if commit is None:
             raise BadRequest(INVALID_REF.format(branch, ref))
-        if apply(project, RefChange(BRANCHES + branch, ZERO, commit.id), view, []):
+        if apply(requester, project, RefChange(BRANCHES + branch, ZERO, commit.id), view, []):
             raise BadRequest(CONFLICT.format(branch))
 
 
-def delete_ref(project: Project, prefix: str, name: str) -> None:
+def delete_ref(requester: Caller, project: Project, prefix: str, name: str) -> None:
     """Delete a branch or a tag; ``prefix`` is ``BRANCHES`` or ``TAGS``."""
     with ExitStack() as stack:
         view, code = opened(stack, project)
         old = code.ref(prefix + name)
-        if old is None or apply(project, RefChange(prefix + name, old, ZERO), view, [], deletes=True):
+        if old is None or apply(requester, project, RefChange(prefix + name, old, ZERO), view, [], deletes=True):
             raise NotFound("Branch" if prefix == BRANCHES else "Tag")
 
 
-def delete_merged_branches(project: Project) -> None:
+def delete_merged_branches(requester: Caller, project: Project) -> None:
     """Delete the branches that the default one contains, in a background job; protected ones stay."""
-    jobs.delete_merged_branches.defer(project.id, current_user().id)
+    jobs.delete_merged_branches.defer(project.id, requester.load_user().id)
 
 
-def _create_first_branch(project: Project, branch: str) -> None:
+def _create_first_branch(requester: Caller, project: Project, branch: str) -> None:
     db.session.commit()
-    author, message = current_user(), "Add README.md"
+    author, message = requester.load_user(), "Add README.md"
     try:
-        failures = first_commits.commit_readme(caller(), author, project, text="", message=message, branches=[branch])
+        failures = first_commits.commit_readme(requester, author, project, text="", message=message, branches=[branch])
     except PushRefused as refused:
         raise BadRequest(refused.text) from refused
     if failures:
@@ -105,8 +105,8 @@ def opened(stack: ExitStack, project: Project) -> tuple[Path, CodeRepository]:
     return view, stack.enter_context(CodeRepository(view, project.default_branch))
 
 
-def _tag_object(folder: Path, target: str, name: str, message: str) -> str:
-    tagger = first_commits.signature(current_user())
+def _tag_object(requester: Caller, folder: Path, target: str, name: str, message: str) -> str:
+    tagger = first_commits.signature(requester.load_user())
     content = f"object {target}\ntype commit\ntag {name}\ntagger {tagger}\n\n{message}\n".encode()
     if len(content) > MAX_MESSAGE_BYTES:
         raise BadRequest(f"The message is longer than {MAX_MESSAGE_BYTES} bytes")
@@ -117,10 +117,16 @@ def _tag_object(folder: Path, target: str, name: str, message: str) -> str:
 
 
 def apply(
-    project: Project, change: RefChange, folder: Path, stored: list[StoredPack], *, deletes: bool = False
+    requester: Caller,
+    project: Project,
+    change: RefChange,
+    folder: Path,
+    stored: list[StoredPack],
+    *,
+    deletes: bool = False,
 ) -> dict[str, str]:
     """Change a ref; return the failure, if any, by its name."""
-    push = RequestedPush(caller(), project.id, (change,), by_git=False)
+    push = RequestedPush(requester, project.id, (change,), by_git=False)
     facts = PushFacts(folder)
     failures = {change.name: ""}
     try:

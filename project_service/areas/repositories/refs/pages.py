@@ -73,9 +73,9 @@ def create_tag(project: Project) -> Any:
     name, ref, message, notes = (field.data or "" for field in (form.name, form.ref, form.message, form.notes))
 
     def create() -> None:
-        changes.create_tag(project, tag_name=name, ref=ref, message=message)
+        changes.create_tag(caller(), project, tag_name=name, ref=ref, message=message)
         if notes.strip():
-            release_service.create_release(project, tag_name=name, description=notes)
+            release_service.create_release(caller(), project, tag_name=name, description=notes)
 
     if form.accepted(create):
         return redirect(_list(project, "tags"))
@@ -97,7 +97,7 @@ def create_branch(project: Project) -> Any:
     """Create a branch."""
     form = NewBranchForm()
     name, ref = form.name.data or "", form.ref.data or ""
-    if form.accepted(lambda: changes.create_branch(project, branch=name, ref=ref)):
+    if form.accepted(lambda: changes.create_branch(caller(), project, branch=name, ref=ref)):
         return redirect(_list(project, "branches"))
     return _new_ref(project, form, "branch"), 422
 
@@ -119,7 +119,7 @@ def ask_delete_tag(project: Project, tag: str) -> str:
 @pages.allow(Ability.PUSH_CODE)
 def delete_tag(project: Project, tag: str) -> Any:
     """Delete a tag; a protected one needs a maintainer."""
-    changes.delete_ref(project, TAGS, tag)
+    changes.delete_ref(caller(), project, TAGS, tag)
     flash(f"The tag {tag} was deleted.")
     return redirect(_list(project, "tags"))
 
@@ -138,7 +138,7 @@ def ask_delete_branch(project: Project, branch: str) -> str:
 def delete_branch(project: Project, branch: str) -> Any:
     """Delete a branch; the default branch cannot be deleted."""
     try:
-        changes.delete_ref(project, BRANCHES, branch)
+        changes.delete_ref(caller(), project, BRANCHES, branch)
     except BadRequest as refused:  # a rule of pushes
         raise Forbidden(str(refused.message)) from refused
     flash(f"The branch {branch} was deleted.")

@@ -6,6 +6,7 @@ from typing import Any
 
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint
+from project_service.access.identity import caller
 from project_service.areas.repositories.refs import changes, queries, schemas
 from project_service.domain.projects import Project
 from project_service.domain.repositories import bundles
@@ -43,7 +44,7 @@ def show_branch(project: Project, name: str) -> queries.BranchRow:
 @api.response(201, schemas.BranchSchema)
 def create_branch(project: Project, fields: dict[str, Any]) -> queries.BranchRow:
     """Create a branch."""
-    changes.create_branch(project, **fields)
+    changes.create_branch(caller(), project, **fields)
     return queries.find_branch(project, fields["branch"])
 
 
@@ -53,7 +54,7 @@ def create_branch(project: Project, fields: dict[str, Any]) -> queries.BranchRow
 @api.response(204)
 def delete_branch(project: Project, name: str) -> None:
     """Delete a branch; the default branch cannot be deleted."""
-    changes.delete_ref(project, bundles.BRANCHES, name)
+    changes.delete_ref(caller(), project, bundles.BRANCHES, name)
 
 
 @api.delete("/projects/<project>/repository/merged_branches")
@@ -62,7 +63,7 @@ def delete_branch(project: Project, name: str) -> None:
 @api.response(202)
 def delete_merged_branches(project: Project) -> dict[str, str]:
     """Delete the branches that the default one contains, in a background job; protected ones stay."""
-    changes.delete_merged_branches(project)
+    changes.delete_merged_branches(caller(), project)
     return ACCEPTED
 
 
@@ -91,7 +92,7 @@ def show_tag(project: Project, name: str) -> queries.TagRow:
 @api.response(201, schemas.TagSchema)
 def create_tag(project: Project, fields: dict[str, Any]) -> queries.TagRow:
     """Create a tag, if no protected tag forbids it."""
-    changes.create_tag(project, **fields)
+    changes.create_tag(caller(), project, **fields)
     return queries.find_tag(project, fields["tag_name"])
 
 
@@ -101,7 +102,7 @@ def create_tag(project: Project, fields: dict[str, Any]) -> queries.TagRow:
 @api.response(204)
 def delete_tag(project: Project, name: str) -> None:
     """Delete a tag; a protected one needs a maintainer."""
-    changes.delete_ref(project, bundles.TAGS, name)
+    changes.delete_ref(caller(), project, bundles.TAGS, name)
 
 
 @api.get(f"{TAGS}/<name>/signature", reads_repository=True)

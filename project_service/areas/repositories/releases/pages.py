@@ -54,7 +54,7 @@ def create_release(project: Project) -> Any:
     form = NewReleaseForm()
     tag = form.tag.data or ""
     fields: dict[str, Any] = {"name": form.name.data, "ref": form.ref.data, "description": form.description.data}
-    if form.accepted(lambda: service.create_release(project, tag_name=tag, **fields)):
+    if form.accepted(lambda: service.create_release(caller(), project, tag_name=tag, **fields)):
         return redirect(_address(project, tag))
     return render_template("repositories/release_form.html", project=project, form=form, release=None), 422
 
@@ -77,7 +77,7 @@ def update_release(project: Project, tag: str) -> Any:
     release = queries.find_release(project, tag)
     form = ReleaseForm()
     fields = {"name": form.name.data or tag, "description": form.description.data}
-    if form.accepted(lambda: service.update_release(release, **fields)):
+    if form.accepted(lambda: service.update_release(caller(), release, **fields)):
         return redirect(_address(project, tag))
     return render_template("repositories/release_form.html", project=project, form=form, release=release), 422
 
@@ -102,7 +102,7 @@ def ask_delete_release(project: Project, tag: str) -> str:
 @pages.allow(Ability.PUSH_CODE)
 def delete_release(project: Project, tag: str) -> Any:
     """Delete a release; its tag stays."""
-    service.delete_release(queries.find_release(project, tag))
+    service.delete_release(caller(), queries.find_release(project, tag))
     flash(f"The release of {tag} was deleted.")
     return redirect(f"/{urls.encode_path(project.full_path)}/-/releases")
 

@@ -8,6 +8,7 @@ from sqlalchemy import Select
 
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint
+from project_service.access.identity import caller
 from project_service.areas.repositories.releases import queries, schemas, service
 from project_service.areas.repositories.releases.queries import ReleaseRow, ReleaseRows
 from project_service.domain.projects import Project
@@ -54,7 +55,7 @@ def show_release(project: Project, tag: str) -> ReleaseRow:
 def create_release(project: Project, fields: dict[str, Any]) -> ReleaseRow:
     """Create a release; its tag too, at ``ref``, if that does not exist."""
     links = (fields.pop("assets", None) or {}).get("links") or ()
-    service.create_release(project, links=links, **fields)
+    service.create_release(caller(), project, links=links, **fields)
     return _row(project, queries.find_release(project, fields["tag_name"]))
 
 
@@ -65,7 +66,7 @@ def create_release(project: Project, fields: dict[str, Any]) -> ReleaseRow:
 @api.response(200, schemas.ReleaseSchema)
 def update_release(project: Project, fields: dict[str, Any], tag: str) -> ReleaseRow:
     """Change the name, the notes, the time or the milestones of a release."""
-    return _row(project, service.update_release(queries.find_release(project, tag), **fields))
+    return _row(project, service.update_release(caller(), queries.find_release(project, tag), **fields))
 
 
 @api.delete(RELEASE, reads_repository=True)
@@ -75,7 +76,7 @@ def update_release(project: Project, fields: dict[str, Any], tag: str) -> Releas
 def delete_release(project: Project, tag: str) -> ReleaseRow:
     """Delete a release; its tag stays."""
     row = _row(project, queries.find_release(project, tag))
-    service.delete_release(row.release)
+    service.delete_release(caller(), row.release)
     return row
 
 
@@ -103,7 +104,7 @@ def show_release_link(project: Project, tag: str, link_id: int) -> ReleaseLink:
 @api.response(201, schemas.LinkedAsset)
 def create_release_link(project: Project, fields: dict[str, Any], tag: str) -> ReleaseLink:
     """Add a link to a release."""
-    return service.create_link(queries.find_release(project, tag), **fields)
+    return service.create_link(caller(), queries.find_release(project, tag), **fields)
 
 
 @api.put(f"{LINKS}/<int:link_id>")
@@ -114,7 +115,7 @@ def create_release_link(project: Project, fields: dict[str, Any], tag: str) -> R
 def update_release_link(project: Project, fields: dict[str, Any], tag: str, link_id: int) -> ReleaseLink:
     """Change a link of a release."""
     release = queries.find_release(project, tag)
-    return service.update_link(release, queries.find_link(release, link_id), **fields)
+    return service.update_link(caller(), release, queries.find_link(release, link_id), **fields)
 
 
 @api.delete(f"{LINKS}/<int:link_id>")
@@ -124,7 +125,7 @@ def update_release_link(project: Project, fields: dict[str, Any], tag: str, link
 def delete_release_link(project: Project, tag: str, link_id: int) -> ReleaseLink:
     """Delete a link of a release."""
     release = queries.find_release(project, tag)
-    return service.delete_link(release, queries.find_link(release, link_id))
+    return service.delete_link(caller(), release, queries.find_link(release, link_id))
 
 
 def _row(project: Project, release: Release) -> ReleaseRow:

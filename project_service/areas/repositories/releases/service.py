@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm.attributes import flag_modified
 
-from project_service.access.identity import caller, current_user
+from project_service.access.identity import Caller
 from project_service.access.rules import may_create_tag
 from project_service.areas.repositories.code_reading import optional_code
 from project_service.areas.repositories.refs import changes as ref_changes
@@ -55,6 +55,7 @@ class TagIsProtected(ServiceError):
 
 
 def create_release(
+    requester: Caller,
     project: Project,
     *,
     tag_name: str | None,
@@ -76,7 +77,7 @@ def create_release(
     """
     if not tag_name or not is_valid_name(tag_name):
         raise BadRequest("Tag name invalid")
-    _check_protection(project, tag_name)
+    _check_protection(requester, project, tag_name)
     _check_texts(name, description)
     new_links = [_new_link(link) for link in _checked_links(links)]
     found = _milestones(project, milestones)
@@ -87,7 +88,7 @@ def create_release(
     if sha is None:
         if not ref:
             raise Unprocessable(NO_REF)
-        ref_changes.create_tag(project, tag_name=tag_name, ref=ref, message=tag_message)
+        ref_changes.create_tag(requester, project, tag_name=tag_name, ref=ref, message=tag_message)
         sha = _commit_id(project, tag_name)
     release = Release(
         project_id=project.id,
@@ -96,7 +97,7 @@ def create_release(
         description=description,
         sha=sha,
         released_at=released_at or clock.now(),
-        author_id=current_user().id,
+        author_id=requester.user_id,
         links=new_links,
         milestones=found,
     )
@@ -105,10 +106,12 @@ def create_release(
     return release
 
 
-def update_release(release: Release, *, milestones: Sequence[str] | None = None, **changes: Any) -> Release:
+def update_release(
+    requester: Caller, release: Release, *, milestones: Sequence[str] | None = None, **changes: Any
+) -> Release:
     """Change the name, the notes, the time or the milestones of a release."""
     project = release.project
-    _check_protection(project, release.tag)
+    _check_protection(requester, project, release.tag)
     _check_texts(changes.get("name"), changes.get("description"))
     _change(release)
     if milestones is not None:
@@ -120,18 +123,18 @@ def update_release(release: Release, *, milestones: Sequence[str] | None = None,
     return release
 
 
-def delete_release(release: Release) -> Release:
+def delete_release(requester: Caller, release: Release) -> Release:
     """Delete a release; its tag stays."""
-    _check_protection(release.project, release.tag)
+    _check_protection(requester, release.project, release.tag)
     lock_row(release)
     hooks.announce(release.project, release, "delete")
     db.session.delete(release)
     return release
 
 
-def create_link(release: Release, **values: Any) -> ReleaseLink:
+def create_link(requester: Caller, release: Release, **values: Any) -> ReleaseLink:
     """Add a link to a release."""
-    _check_protection(release.project, release.tag)
+    _check_protection(requester, release.project, release.tag)
     _change(release)
     if len(release.links) >= MAX_LINKS:
         raise Invalid(base=f"Maximum number of links ({MAX_LINKS}) exceeded")
@@ -142,9 +145,9 @@ def create_link(release: Release, **values: Any) -> ReleaseLink:
     return add_unique(link, Invalid(url=TAKEN))
 
 
-def update_link(release: Release, link: ReleaseLink, **values: Any) -> ReleaseLink:
+def update_link(requester: Caller, release: Release, link: ReleaseLink, **values: Any) -> ReleaseLink:
     """Change a link of a release."""
-    _check_protection(release.project, release.tag)
+    _check_protection(requester, release.project, release.tag)
     _change(release)
     current = {name: getattr(link, name) for name in ("name", "url", "filepath", "link_type")}
     values = _checked_link(current | {name: value for name, value in values.items() if value is not None})
@@ -155,9 +158,9 @@ def update_link(release: Release, link: ReleaseLink, **values: Any) -> ReleaseLi
     return link
 
 
-def delete_link(release: Release, link: ReleaseLink) -> ReleaseLink:
+def delete_link(requester: Caller, release: Release, link: ReleaseLink) -> ReleaseLink:
     """Delete a link of a release."""
-    _check_protection(release.project, release.tag)
+    _check_protection(requester, release.project, release.tag)
     _change(release)
     db.session.delete(link)
     return link
@@ -172,9 +175,9 @@ def _change(release: Release) -> None:
     release.updated_at = clock.now()
 
 
-def _check_protection(project: Project, tag: str) -> None:
+def _check_protection(requester: Caller, project: Project, tag: str) -> None:
     levels = levels_for(project, tag)
-    if levels and not may_create_tag(caller(), project, levels):
+    if levels and not may_create_tag(requester, project, levels):
         raise TagIsProtected
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from project_service.access.identity import caller, current_user
+from project_service.access.identity import Caller
 from project_service.access.roles import role_of
 from project_service.areas.repositories.refs import changes, first_commits
 from project_service.areas.repositories.transport import receiving
@@ -40,28 +40,30 @@ CHANGED = "The file has changed since you started editing it: {}"
 Action = Mapping[str, Any]
 
 
-def may_write(project: Project, branch: str) -> bool:
-    """Whether the protection of a branch, which need not exist, admits the caller, who may push to the project."""
+def may_write(requester: Caller, project: Project, branch: str) -> bool:
+    """Whether the protection of a branch, which need not exist, admits a user who may push to the project."""
     protected = list(db.session.scalars(select(ProtectedBranch).where(ProtectedBranch.project_id == project.id)))
     protections = protections_of(protected, branch)
-    return not protections or may_push(role_of(caller(), project), protections)
+    return not protections or may_push(role_of(requester, project), protections)
 
 
-def commit(project: Project, actions: Sequence[Action], *, changed: str = CHANGED, **fields: Any) -> str:
+def commit(
+    requester: Caller, project: Project, actions: Sequence[Action], *, changed: str = CHANGED, **fields: Any
+) -> str:
     """Commit actions to ``branch``, which begins at ``start_branch`` if it is new; return the id of the commit.
 
     ``changed`` is the refusal of a file that is not as it was at its ``last_commit_id``.
 
     Raises:
-        Forbidden: a protected branch does not admit the caller.
+        Forbidden: a protected branch does not admit the requester.
         BadRequest: an action does not fit, a rule of a push is broken, or the branch was changed meanwhile.
 
     """
     branch = fields["branch"]
-    if not may_write(project, branch):
+    if not may_write(requester, project, branch):
         raise Forbidden(NOT_ALLOWED)
     prepared = [_prepared(action, number) for number, action in enumerate(actions)]
-    author = current_user()
+    author = requester.load_user()
     repository = repository_of(project)
     is_empty = repository is None or not has_branches(repository)
     with ExitStack() as stack:
@@ -83,7 +85,7 @@ def commit(project: Project, actions: Sequence[Action], *, changed: str = CHANGE
             raise BadRequest("Unknown error performing git operation")
         new = done.stdout.decode().strip()
         stored = packs.store_packs(project.id, folder)
-        if changes.apply(project, RefChange(BRANCHES + branch, present or ZERO, new), folder, stored):
+        if changes.apply(requester, project, RefChange(BRANCHES + branch, present or ZERO, new), folder, stored):
             raise BadRequest(MOVED)
     return new
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint
+from project_service.access.identity import caller
 from project_service.areas.repositories.code_reading import CommitRow
 from project_service.areas.repositories.content import queries, schemas
 from project_service.areas.repositories.writing import commits
@@ -36,7 +37,7 @@ def create_commit(project: Project, fields: dict[str, Any]) -> CommitRow:
     if len(actions) > commits.MAX_ACTIONS:
         raise BadRequest(f"400 Bad request - at most {commits.MAX_ACTIONS} actions are accepted")
     stats = fields.pop("stats")
-    return queries.show_commit(project, commits.commit(project, actions, **fields), stats=stats)
+    return queries.show_commit(project, commits.commit(caller(), project, actions, **fields), stats=stats)
 
 
 @api.post(FILE, reads_repository=True)
@@ -84,7 +85,7 @@ def _commit(project: Project, kind: str, file_path: str, fields: dict[str, Any],
     of_file = ("content", "encoding", "execute_filemode", "last_commit_id")
     action = {name: fields[name] for name in of_file if name in fields}
     about = {name: value for name, value in fields.items() if name not in of_file}
-    commits.commit(project, [action | {"action": kind, "file_path": file_path}], changed=changed, **about)
+    commits.commit(caller(), project, [action | {"action": kind, "file_path": file_path}], changed=changed, **about)
 
 
 def _require(fields: dict[str, Any], *names: str) -> None:

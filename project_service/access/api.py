@@ -27,6 +27,7 @@ from project_service.kit.http import pagination, responses
 from project_service.kit.http.errors import MethodNotAllowed as NotAllowed
 from project_service.kit.http.errors import ServiceError, Unauthorized
 from project_service.kit.http.list_responses import list_response
+from project_service.kit.http.pagination import Paging
 from project_service.kit.http.parameters import parameters
 from project_service.kit.http.schemas import Schema, load
 from project_service.kit.http.view_admission import MAX_BODY_BYTES
@@ -145,7 +146,10 @@ class ApiBlueprint(Blueprint):
 
             @functools.wraps(view)
             def parsed(*args: Any, **url: Any) -> Any:
-                return view(*args, _load(schemas), **url)
+                fields = load(*schemas, parameters=parameters())
+                if "page" in fields:
+                    url["paging"] = self._paging(fields)
+                return view(*args, fields, **url)
 
             return guards.mark(parsed, parameter_schemas=schemas)
 
@@ -153,21 +157,25 @@ class ApiBlueprint(Blueprint):
 
     def paged(self, view: View) -> View:
         """Return the requested page of the list that the view's statement selects."""
+        takes_paging = getattr(view, "takes_paging", False)
 
         @functools.wraps(view)
-        def cut(*args: Any, **url: Any) -> Any:
-            if "page" not in g:
-                _load(PAGING_SCHEMAS)
-            listed = view(*args, **url)
+        def cut(*args: Any, paging: Paging | None = None, **url: Any) -> Any:
+            paging = paging or self._paging(load(*PAGING_SCHEMAS, parameters=parameters()))
+            listed = view(*args, paging=paging, **url) if takes_paging else view(*args, **url)
             if not isinstance(listed, WithSchema):
-                return PageOfRows(*pagination.cut(listed, g.page))
-            rows, headers = pagination.cut(listed.result, g.page)
+                return PageOfRows(*pagination.cut(listed, paging))
+            rows, headers = pagination.cut(listed.result, paging)
             if listed.prepare is not None:
                 prepared = listed.prepare(rows)
                 rows = rows if prepared is None else prepared
             return WithSchema(listed.schema, PageOfRows(rows, headers))
 
         return guards.mark(cut, paged=True, parameter_schemas=PAGING_SCHEMAS)
+
+    def takes_paging(self, view: View) -> View:
+        """Give the view of a list the requested page, as ``paging``: for lists that are cut where they are read."""
+        return guards.mark(view, takes_paging=True)
 
     def response(self, status: int, schema: Any = None, **documentation: Any) -> Callable[[View], View]:
         """Serialize the result of the view: a row, rows, a page, nothing (204), or a ``Response`` as it is."""
@@ -191,6 +199,12 @@ class ApiBlueprint(Blueprint):
         decorate: Callable[[View], View] = self.route(rule, methods=[method], **options)
         return decorate
 
+    def _paging(self, fields: dict[str, Any]) -> Paging:
+        """Take which page is requested from validated parameters."""
+        paging = Paging.of(fields, self.path_names)
+        del fields["page"], fields["per_page"]
+        return paging
+
     def _handle(self, view: View) -> View:
         scopes = getattr(view, "scopes", ())
         max_body_bytes = getattr(view, "max_body_bytes", None)
@@ -205,7 +219,6 @@ class ApiBlueprint(Blueprint):
 
         @functools.wraps(view)
         def handle(**url: Any) -> Any:
-            g.path_names = self.path_names
             if first is not None:
                 with reading():
                     first()
@@ -265,15 +278,6 @@ def _instance_of(schema: type[Schema], many: bool) -> Schema:
 
 def _dump(result: Any, schema: marshmallow.Schema | None) -> Any:
     return result if schema is None or result is None else schema.dump(result)
-
-
-def _load(schemas: tuple[Schema, ...]) -> dict[str, Any]:
-    fields = load(*schemas, parameters=parameters())
-    g.defaults = {name: value for name, value in fields.items() if value is not None}
-    if "page" in fields:
-        g.page = pagination.Page.of(fields)
-        del fields["page"], fields["per_page"]
-    return fields
 
 
 def method_not_allowed(error: MethodNotAllowed) -> ServiceError:

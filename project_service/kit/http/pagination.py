@@ -6,11 +6,11 @@ There is one ``paged``; a view hands over an ordered statement and nothing else.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from flask import g, request
+from flask import request
 from sqlalchemy import ColumnElement, Select, bindparam, func, literal_column, select
 
 from project_service.kit.db import large_texts
@@ -54,23 +54,50 @@ class PagingSchema(Schema):
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """A page as asked for; ``size`` is what it is capped to."""
+class Paging:
+    """A page as asked for, and what links to other pages repeat.
+
+    ``size`` is what ``asked_size`` is capped to. ``loaded`` are the validated parameters of the request; ``path_names``
+    is what links call the parameters of the path.
+    """
 
     number: int
     size: int
     asked_size: int
+    loaded: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    path_names: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @classmethod
-    def of(cls, loaded: Mapping[str, Any]) -> Page:
+    def of(cls, loaded: Mapping[str, Any], path_names: Mapping[str, str]) -> Paging:
         """Read the loaded parameters: below 1 is the first page, below 0 the default size."""
         asked = loaded["per_page"] if loaded["per_page"] > 0 else DEFAULT_SIZE
         largest_page = fields.LARGEST_INTEGER // LARGEST_SIZE
-        return cls(min(max(loaded["page"], 1), largest_page), min(asked, LARGEST_SIZE), asked)
+        number = min(max(loaded["page"], 1), largest_page)
+        return cls(number, min(asked, LARGEST_SIZE), asked, dict(loaded), path_names)
 
     @property
     def offset(self) -> int:
         return (self.number - 1) * self.size
+
+    def address(self, changes: Mapping[str, Any]) -> str:
+        """Return the address of the request with all its effective parameters, keys in order, some of them changed."""
+        effective = {**self._parameters(), **changes}
+        query = "&".join(_query(effective, sorted(effective.keys() - UNSHOWN)))
+        return f"{urls.base_url()}{urls.raw_path(_target())}?{query}"
+
+    def around_number(self) -> tuple[str, str]:
+        """Return the text before and after the page number in the URLs of all pages of the list."""
+        effective = self._parameters() | {"per_page": self.asked_size}
+        names = sorted(effective.keys() - UNSHOWN - {"page"})
+        before = _query(effective, [name for name in names if name < "page"])
+        behind = _query(effective, [name for name in names if name > "page"])
+        start = f"{urls.base_url()}{urls.raw_path(_target())}?{'&'.join([*before, 'page='])}"
+        return start, "&".join(["", *behind])
+
+    def _parameters(self) -> dict[str, Any]:
+        loaded = {name: value for name, value in self.loaded.items() if value is not None}
+        of_path = {self.path_names.get(name, name): value for name, value in (request.view_args or {}).items()}
+        return {**loaded, **parameters(), **of_path}
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,69 +212,62 @@ def listing_of(rows: Select[Any] | Listing) -> Listing:
     return SelectedRows(rows) if isinstance(rows, Select) else rows
 
 
-def cut(listed: Select[Any] | Keyset | Listing | PreparedPage, page: Page) -> tuple[list[Any], dict[str, str]]:
+def cut(listed: Select[Any] | Keyset | Listing | PreparedPage, paging: Paging) -> tuple[list[Any], dict[str, str]]:
     """The rows of the page, and the headers that describe the whole list."""
     if isinstance(listed, PreparedPage):
         return listed.rows, listed.headers
     if isinstance(listed, Keyset):
-        return _cut_keyset(listed, page)
-    listing = listing_of(listed)
-    rows = listing.rows(page.offset, page.size + 1)
-    more = len(rows) > page.size
-    is_last = not more and (bool(rows) or page.number == 1)
-    total = page.offset + len(rows) if is_last else listing.total
-    return rows[: page.size], headers(page, total, more=more)
+        return _cut_keyset(listed, paging)
+    rows, total, more = _cut_rows(listing_of(listed), paging.number, paging.size)
+    return rows, headers(paging, total, more=more)
 
 
-def _cut_keyset(keyset: Keyset, page: Page) -> tuple[list[Any], dict[str, str]]:
-    rows = list(db.session.scalars(keyset.statement.limit(page.size)))
+def _cut_rows(listing: Listing, number: int, size: int) -> tuple[list[Any], int, bool]:
+    """Return the rows of a page, how many there are in all, and whether there are more behind the page."""
+    offset = (number - 1) * size
+    rows = listing.rows(offset, size + 1)
+    more = len(rows) > size
+    is_last = not more and (bool(rows) or number == 1)
+    return rows[:size], offset + len(rows) if is_last else listing.total, more
+
+
+def _cut_keyset(keyset: Keyset, paging: Paging) -> tuple[list[Any], dict[str, str]]:
+    rows = list(db.session.scalars(keyset.statement.limit(paging.size)))
     if not rows:
         return rows, {}
     name = "id_before" if keyset.descending else "id_after"
-    link = f'<{address({name: getattr(rows[-1], keyset.key.key)})}>; rel="next"'
+    link = f'<{paging.address({name: getattr(rows[-1], keyset.key.key)})}>; rel="next"'
     return rows, {"Link": link, "Links": link}
 
 
-def headers(page: Page, total: int, *, more: bool) -> dict[str, str]:
+def headers(paging: Paging, total: int, *, more: bool) -> dict[str, str]:
     """``X-*`` and ``Link``; totals are left out above ``MAX_COUNTED_ROWS`` rows (common reference, section 11.3)."""
-    pages = max(1, -(-total // page.size))
-    counted = total <= MAX_COUNTED_ROWS
-    following = page.number + 1 if more else None
-    before = page.number - 1 if 1 < page.number <= pages or (page.number > 1 and not counted) else None
-    links = [("prev", before), ("next", following), ("first", 1), ("last", pages if counted else None)]
-    start, end = _around_number(page.asked_size)
+    pages = max(1, -(-total // paging.size))
+    following, before = _neighbours(paging.number, pages, total, more=more)
+    is_counted = total <= MAX_COUNTED_ROWS
+    links = [("prev", before), ("next", following), ("first", 1), ("last", pages if is_counted else None)]
+    start, end = paging.around_number()
     answer = {
-        "X-Per-Page": str(page.size),
-        "X-Page": str(page.number),
+        "X-Per-Page": str(paging.size),
+        "X-Page": str(paging.number),
         "X-Next-Page": str(following or ""),
         "X-Prev-Page": str(before or ""),
         "Link": ", ".join(f'<{start}{number}{end}>; rel="{name}"' for name, number in links if number),
     }
-    if counted:
+    if is_counted:
         answer |= {"X-Total": str(total), "X-Total-Pages": str(pages)}
     return answer
 
 
-def uncounted_headers(page: Page, *, more: bool) -> dict[str, str]:
+def _neighbours(number: int, pages: int, total: int, *, more: bool) -> tuple[int | None, int | None]:
+    """Return the numbers of the pages after and before one."""
+    has_before = 1 < number <= pages or (number > 1 and total > MAX_COUNTED_ROWS)
+    return number + 1 if more else None, number - 1 if has_before else None
+
+
+def uncounted_headers(paging: Paging, *, more: bool) -> dict[str, str]:
     """The headers of a list whose rows are not counted."""
-    return headers(page, MAX_COUNTED_ROWS + 1, more=more)
-
-
-def address(changes: Mapping[str, Any]) -> str:
-    """This request's address with all its effective parameters, keys in order, some of them changed."""
-    effective: dict[str, Any] = {**g.get("defaults", {}), **parameters(), **_path_parameters(), **changes}
-    query = "&".join(_query(effective, sorted(effective.keys() - UNSHOWN)))
-    return f"{urls.base_url()}{urls.raw_path(_target())}?{query}"
-
-
-def _around_number(size: int) -> tuple[str, str]:
-    """The text before and after the page number in the URLs of all pages of this list."""
-    effective = {**g.get("defaults", {}), **parameters(), **_path_parameters(), "per_page": size}
-    names = sorted(effective.keys() - UNSHOWN - {"page"})
-    before = _query(effective, [name for name in names if name < "page"])
-    behind = _query(effective, [name for name in names if name > "page"])
-    start = f"{urls.base_url()}{urls.raw_path(_target())}?{'&'.join([*before, 'page='])}"
-    return start, "&".join(["", *behind])
+    return headers(paging, MAX_COUNTED_ROWS + 1, more=more)
 
 
 def _query(values: Mapping[str, Any], names: Iterable[str]) -> list[str]:
@@ -270,11 +290,6 @@ def flatten(name: str, value: Any) -> list[tuple[str, str]]:
     if isinstance(value, bool):
         return [(name, "true" if value else "false")]
     return [] if value is None else [(name, str(value))]
-
-
-def _path_parameters() -> dict[str, Any]:
-    names: dict[str, str] = g.get("path_names", {})
-    return {names.get(name, name): value for name, value in (request.view_args or {}).items()}
 
 
 def _target() -> str:
@@ -300,18 +315,11 @@ def read_page(statement: Select[Any] | Listing, number: str | None, size: int = 
     Long texts are shortened.
     """
     at = min(fields.whole_number(number or "") or 1, 1_000_000)
-    page = Page(at, size, size)
     listing = ShortenedRows(statement) if isinstance(statement, Select) else statement
-    rows, head = cut(listing, page)
+    rows, total, more = _cut_rows(listing, at, size)
     if not rows and at > 1:
-        page = Page(max(1, -(-listing.total // size)), size, size)
-        rows, head = cut(listing, page)
-    counted = "X-Total" in head
-    return ShownPage(
-        rows=rows,
-        number=page.number,
-        total=int(head["X-Total"]) if counted else MAX_COUNTED_ROWS,
-        counted=counted,
-        following=int(head["X-Next-Page"]) if head["X-Next-Page"] else None,
-        before=int(head["X-Prev-Page"]) if head["X-Prev-Page"] else None,
-    )
+        at = max(1, -(-listing.total // size))
+        rows, total, more = _cut_rows(listing, at, size)
+    following, before = _neighbours(at, max(1, -(-total // size)), total, more=more)
+    is_counted = total <= MAX_COUNTED_ROWS
+    return ShownPage(rows, at, total if is_counted else MAX_COUNTED_ROWS, is_counted, following, before)

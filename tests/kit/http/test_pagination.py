@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import literal, select, union_all
 
 from project_service.kit.http import pagination
-from project_service.kit.http.pagination import Page
+from project_service.kit.http.pagination import Paging
 
 LARGEST = 2**63 - 1
 
@@ -14,21 +14,21 @@ LARGEST = 2**63 - 1
 @pytest.mark.parametrize(
     ("page", "per_page", "expected"),
     [
-        (1, 20, Page(1, 20, 20)),
-        (3, 7, Page(3, 7, 7)),
-        (0, 20, Page(1, 20, 20)),
-        (-3, -1, Page(1, 20, 20)),
-        (1, 100, Page(1, 100, 100)),
-        (1, 101, Page(1, 100, 101)),
-        (1, LARGEST, Page(1, 100, LARGEST)),
+        (1, 20, Paging(1, 20, 20)),
+        (3, 7, Paging(3, 7, 7)),
+        (0, 20, Paging(1, 20, 20)),
+        (-3, -1, Paging(1, 20, 20)),
+        (1, 100, Paging(1, 100, 100)),
+        (1, 101, Paging(1, 100, 101)),
+        (1, LARGEST, Paging(1, 100, LARGEST)),
     ],
 )
 def test_page_parameters_are_clamped(page, per_page, expected):
-    assert Page.of({"page": page, "per_page": per_page}) == expected
+    assert Paging.of({"page": page, "per_page": per_page}, {}) == expected
 
 
 def test_huge_page_numbers_are_clamped():
-    page = Page.of({"page": LARGEST, "per_page": 100})
+    page = Paging.of({"page": LARGEST, "per_page": 100}, {})
 
     assert page.offset < LARGEST
 
@@ -40,7 +40,7 @@ def numbers(count):
 
 def cut(app, count, number, size):
     with app.test_request_context("/api/v4/rows"):
-        return pagination.cut(numbers(count), Page(number, size, size))
+        return pagination.cut(numbers(count), Paging(number, size, size))
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from project_service.domain.users import User
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import BadRequest
 from project_service.kit.http.fields import whole_number
-from project_service.kit.http.pagination import DEFAULT_SIZE
+from project_service.kit.http.pagination import DEFAULT_SIZE, Paging
 
 MAX_PAGE = 1_000_000
 
@@ -35,8 +35,8 @@ MAX_PAGE = 1_000_000
 class ErrorBackend(Protocol):
     """Where the errors of a project are."""
 
-    def matching(self, fields: dict[str, Any], size: int) -> WithSchema:
-        """Return the list of the API for validated filters, in pages of ``size`` errors."""
+    def matching(self, fields: dict[str, Any], paging: Paging) -> WithSchema:
+        """Return the list of the API for validated filters."""
 
     def show(self, error_id: str) -> ErrorView:
         """One error; raises ``NotFound``."""
@@ -72,7 +72,7 @@ class IntegratedErrors:
     def __init__(self, project: Project) -> None:
         self.project = project
 
-    def matching(self, fields: dict[str, Any], size: int) -> WithSchema:
+    def matching(self, fields: dict[str, Any], paging: Paging) -> WithSchema:
         """Return the statement that selects them; the rows of a page become views."""
         statement = error_queries.errors_matching(self.project, **fields)
         return WithSchema(TrackedErrorSchema, statement, prepare=error_queries.views_of)

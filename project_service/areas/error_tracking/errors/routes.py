@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import g
 from sqlalchemy import Select
 
 from project_service.access.abilities import Ability
@@ -14,6 +13,7 @@ from project_service.areas.error_tracking.errors import backends, issues, querie
 from project_service.areas.error_tracking.errors.models import ErrorStatus, TrackedErrorEvent
 from project_service.areas.error_tracking.errors.views import ErrorView
 from project_service.domain.projects import Project
+from project_service.kit.http.pagination import Paging
 
 api = ApiBlueprint("errors", __name__, description="The errors of a project and their events.")
 
@@ -27,9 +27,10 @@ ONE = f"{ERRORS}/<error_id>"
 @api.arguments(schemas.ErrorFilterSchema)
 @api.response(200, schemas.TrackedErrorSchema(many=True))
 @api.paged
-def list_errors(project: Project, fields: dict[str, Any]) -> WithSchema:
+@api.takes_paging
+def list_errors(project: Project, fields: dict[str, Any], paging: Paging) -> WithSchema:
     """List the errors of a project."""
-    return backends.backend_of(project).matching(fields, g.page.size)
+    return backends.backend_of(project).matching(fields, paging)
 
 
 @api.get(ONE)

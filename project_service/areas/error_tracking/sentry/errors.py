@@ -34,7 +34,7 @@ from project_service.domain.tracker.issues import Issue
 from project_service.domain.users import User
 from project_service.kit.db.session import db, one, unique, writing
 from project_service.kit.http.errors import BadRequest, NotFound
-from project_service.kit.http.pagination import DEFAULT_SIZE, PreparedPage, address
+from project_service.kit.http.pagination import DEFAULT_SIZE, Paging, PreparedPage
 
 API_ROOT = "api/0/"
 ERROR_ID = re.compile(r"[0-9]{1,30}")
@@ -51,12 +51,14 @@ class SentryErrors:
         self._setting = setting
         self._client = SentryClient.of(setting)
 
-    def matching(self, fields: dict[str, Any], size: int) -> WithSchema:
+    def matching(self, fields: dict[str, Any], paging: Paging) -> WithSchema:
         """Return a page of the list of the API; pages are linked by cursors, without totals."""
-        answer = self._list(fields, size, fields.get("cursor") or "", stale=False)
+        answer = self._list(fields, paging.size, fields.get("cursor") or "", stale=False)
         cursors = {"prev": answer.previous, "next": answer.following}
         links = [
-            f'<{address({"cursor": cursor, "page": None})}>; rel="{name}"' for name, cursor in cursors.items() if cursor
+            f'<{paging.address({"cursor": cursor, "page": None})}>; rel="{name}"'
+            for name, cursor in cursors.items()
+            if cursor
         ]
         headers = {"Link": ", ".join(links)} if links else {}
         return WithSchema(TrackedErrorSchema, PreparedPage(self._views(answer.body), headers))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import g
-
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint
 from project_service.areas.repositories.code_reading import CommitRow, find_commit, reading_code
@@ -15,7 +13,7 @@ from project_service.domain.repositories.bundles import BRANCHES, TAGS
 from project_service.domain.repositories.reading import history
 from project_service.domain.repositories.reading.history import HistoryFilter
 from project_service.kit.http.errors import NotFound
-from project_service.kit.http.pagination import ListedRows, PreparedPage, uncounted_headers
+from project_service.kit.http.pagination import ListedRows, Paging, PreparedPage, uncounted_headers
 
 api = ApiBlueprint("commits", __name__, description="Commits of the repository of a project.")
 
@@ -28,9 +26,10 @@ KINDS = {"branch": BRANCHES, "tag": TAGS}
 @api.arguments(parameter_schemas.CommitListSchema)
 @api.response(200, schemas.CommitWithStatsSchema(many=True))
 @api.paged
-def list_commits(project: Project, fields: dict[str, Any]) -> PreparedPage:
+@api.takes_paging
+def list_commits(project: Project, fields: dict[str, Any], paging: Paging) -> PreparedPage:
     """List commits, newest first, without totals."""
-    return queries.commits_of(project, g.page, **fields)
+    return queries.commits_of(project, paging, **fields)
 
 
 @api.get(f"{COMMITS}/<sha>", reads_repository=True)
@@ -56,7 +55,8 @@ def list_commit_diffs(project: Project, sha: str) -> queries.CommitDiffs:
 @api.arguments(parameter_schemas.CommitRefsSchema)
 @api.response(200, schemas.CommitRefSchema(many=True))
 @api.paged
-def list_commit_refs(project: Project, fields: dict[str, Any], sha: str) -> PreparedPage:
+@api.takes_paging
+def list_commit_refs(project: Project, fields: dict[str, Any], sha: str, paging: Paging) -> PreparedPage:
     """List the branches and tags whose histories have a commit."""
     with reading_code(project, "Commit") as code:
         commit = find_commit(code, sha)
@@ -66,8 +66,8 @@ def list_commit_refs(project: Project, fields: dict[str, Any], sha: str) -> Prep
             if fields["type"] in (kind, "all")
             for name in history.containing(code, commit, prefix)
         ]
-    some = found[g.page.offset : g.page.offset + g.page.size]
-    return PreparedPage(some, uncounted_headers(g.page, more=len(found) > g.page.offset + g.page.size))
+    some = found[paging.offset : paging.offset + paging.size]
+    return PreparedPage(some, uncounted_headers(paging, more=len(found) > paging.offset + paging.size))
 
 
 @api.get(f"{COMMITS}/<sha>/sequence", reads_repository=True)

@@ -29,7 +29,7 @@ from project_service.domain.repositories.reading.objects import Commit
 from project_service.domain.repositories.reading.repository import BLOB, HEAD, CodeRepository
 from project_service.kit.http.errors import NotFound
 from project_service.kit.http.fields import whole_number
-from project_service.kit.http.pagination import ListedRows, Page, ShownPage, read_page
+from project_service.kit.http.pagination import ListedRows, Paging, ShownPage, read_page
 
 pages = PageBlueprint("repository_pages", __name__)
 FILES = ("/-/tree", "/-/blob", "/-/blame")
@@ -122,7 +122,7 @@ def list_commits_of(project: Project, place: str) -> str:
 
 def _show_commits(project: Project, text: str | None) -> str:
     number = min(whole_number(request.args.get("page") or "") or 1, MAX_PAGE)
-    page = Page(number, COMMITS_PER_PAGE, COMMITS_PER_PAGE)
+    page = Paging(number, COMMITS_PER_PAGE, COMMITS_PER_PAGE)
     search, author = (request.args.get(name, "")[:MAX_SEARCH_LENGTH] for name in ("search", "author"))
     place, complete, found = None, True, list[Commit]()
     with optional_code(project) as code:

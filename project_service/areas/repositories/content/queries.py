@@ -16,7 +16,7 @@ from project_service.domain.repositories.reading.objects import Commit
 from project_service.domain.repositories.reading.repository import HEAD, CodeRepository
 from project_service.domain.repositories.reading.trees import Folder
 from project_service.kit.http.errors import BadParameters, NotFound
-from project_service.kit.http.pagination import Page, PreparedPage, address, uncounted_headers
+from project_service.kit.http.pagination import Paging, PreparedPage, uncounted_headers
 
 RANGE = re.compile(r"(?P<old>.+?)(?P<dots>\.{2,3})(?P<new>.+)")
 BAD_REVISION = re.compile(r"-.*|.*[\x00-\x20\x7f:?*\[\\].*", re.DOTALL)
@@ -24,13 +24,13 @@ MAX_PATH_LENGTH = 4096
 MAX_UNPAGED_ENTRIES = 20_000
 
 
-def commits_of(project: Project, page: Page, **wanted: Any) -> PreparedPage:
+def commits_of(project: Project, paging: Paging, **wanted: Any) -> PreparedPage:
     """A page of commits, newest first; without totals, for that would walk the whole history."""
     with optional_code(project) as code:
         selected = None if code is None else _filter(code, wanted)
-        found = history.commits(code, selected, page.offset, page.size) if code and selected else []
+        found = history.commits(code, selected, paging.offset, paging.size) if code and selected else []
         rows = rows_of(project, code, found, with_stats=wanted.get("with_stats", False))
-    return PreparedPage(rows, uncounted_headers(page, more=len(rows) == page.size))
+    return PreparedPage(rows, uncounted_headers(paging, more=len(rows) == paging.size))
 
 
 def rows_of(
@@ -120,7 +120,7 @@ class CommitDiffs:
         return found
 
 
-def tree_of(project: Project, page: Page, **wanted: Any) -> Folder | PreparedPage:
+def tree_of(project: Project, paging: Paging, **wanted: Any) -> Folder | PreparedPage:
     """The entries of a folder: all, for pages with totals, or the page after ``page_token``."""
     with reading_code(project, "Tree") as code:
         commit = find_commit(code, wanted.get("ref"), "Tree")
@@ -133,17 +133,17 @@ def tree_of(project: Project, page: Page, **wanted: Any) -> Folder | PreparedPag
             raise TooSlow
         return PreparedPage(found[:], {})
     if wanted["pagination"] == "keyset":
-        return _after(found, wanted.get("page_token"), page.size)
+        return _after(found, wanted.get("page_token"), paging)
     return found
 
 
-def _after(found: Folder, last_id: str | None, size: int) -> PreparedPage:
+def _after(found: Folder, last_id: str | None, paging: Paging) -> PreparedPage:
     """The page that follows the entry with an id."""
     position = found.position_after(last_id) if last_id else 0
-    rows = found[position : position + size]
-    if len(rows) < size:
+    rows = found[position : position + paging.size]
+    if len(rows) < paging.size:
         return PreparedPage(rows, {})
-    return PreparedPage(rows, {"Link": f'<{address({"page_token": rows[-1].id})}>; rel="next"'})
+    return PreparedPage(rows, {"Link": f'<{paging.address({"page_token": rows[-1].id})}>; rel="next"'})
 
 
 @dataclass(frozen=True, slots=True)

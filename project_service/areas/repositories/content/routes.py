@@ -6,7 +6,7 @@ import base64
 from collections.abc import Iterable
 from typing import Any
 
-from flask import Response, g
+from flask import Response
 
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint
@@ -23,7 +23,7 @@ from project_service.domain.repositories.reading import history, trees
 from project_service.domain.repositories.reading.history import Contributor
 from project_service.domain.repositories.reading.repository import BLOB, CodeRepository
 from project_service.kit.http.errors import BadRequest, NotFound
-from project_service.kit.http.pagination import ListedRows, PreparedPage
+from project_service.kit.http.pagination import ListedRows, Paging, PreparedPage
 
 api = ApiBlueprint("repositories", __name__, description="The content of the repository of a project.")
 
@@ -39,9 +39,10 @@ MAX_REFS = 20
 @api.arguments(parameter_schemas.TreeListSchema)
 @api.response(200, schemas.TreeEntrySchema(many=True))
 @api.paged
-def list_tree(project: Project, fields: dict[str, Any]) -> PreparedPage | ListedRows:
+@api.takes_paging
+def list_tree(project: Project, fields: dict[str, Any], paging: Paging) -> PreparedPage | ListedRows:
     """List the files and folders of a folder."""
-    found = queries.tree_of(project, g.page, **fields)
+    found = queries.tree_of(project, paging, **fields)
     return ListedRows(found) if isinstance(found, trees.Folder) else found
 
 

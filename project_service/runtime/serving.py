@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import gc
 import http.client
 import os
@@ -16,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from project_service.kit import file_locks
 from project_service.runtime import embedded_redis
 from project_service.runtime.startup import Preparation
 from project_service.runtime.supervisor import Child, Supervisor
@@ -126,14 +126,14 @@ def url_of(host: str, port: int) -> str:
 def only_one(data_dir: Path) -> Iterator[int]:
     """Lock the data directory for this process tree; yield the descriptor of the lock file."""
     data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = os.open(data_dir / "serve.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    path = data_dir / "serve.lock"
+    deadline = time.monotonic() + MAX_WAIT_SECONDS
+    while (lock := file_locks.try_lock(path)) is None:
+        holder = path.read_bytes()[:32].decode(errors="replace").strip()
+        if time.monotonic() > deadline:
+            raise ServeError(f"{data_dir} is served already, by process {holder or 'unknown'}: stop that one first")
+        time.sleep(0.05)
     try:
-        deadline = time.monotonic() + MAX_WAIT_SECONDS
-        while not _locked(lock):
-            holder = os.pread(lock, 32, 0).decode(errors="replace").strip()
-            if time.monotonic() > deadline:
-                raise ServeError(f"{data_dir} is served already, by process {holder or 'unknown'}: stop that one first")
-            time.sleep(0.05)
         os.ftruncate(lock, 0)
         os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
         yield lock
@@ -146,14 +146,6 @@ def _fresh(directory: Path) -> Path:
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(mode=0o700)
     return directory
-
-
-def _locked(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import secrets
@@ -11,13 +10,13 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
 
 import structlog
 from flask import current_app
 from sqlalchemy import select
 
 from project_service.domain.projects import folder_of
+from project_service.kit import file_locks
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.storage import storage
 from project_service.transfers.models import LIVE, ProjectExport, ProjectFile, ProjectImport
@@ -34,12 +33,13 @@ log = structlog.get_logger(__name__)
 def working_directory(name: str) -> Iterator[Path]:
     """Create an empty directory, which is removed at the end; what a killed worker left in it is removed first."""
     folder = _root() / name
-    with _create_locked(folder) as lock:
-        try:
-            yield folder
-        finally:
-            if _is_in(folder, lock):  # another worker may have replaced it
-                shutil.rmtree(folder, ignore_errors=True)
+    lock = _create_locked(folder)
+    try:
+        yield folder
+    finally:
+        if file_locks.is_at(folder / LOCK, lock):  # another worker may have replaced it
+            shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
 
 
 @contextmanager
@@ -67,13 +67,22 @@ def remove_workdirs(names: Collection[str]) -> None:
     for name in names:
         folder = _root() / name
         try:
-            with suppress(FileNotFoundError, BlockingIOError), (folder / LOCK).open("ab") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if name.startswith(UPLOAD):
-                    _remove_upload(name.removeprefix(UPLOAD))
-                shutil.rmtree(folder, ignore_errors=True)
+            with suppress(FileNotFoundError):
+                _remove_unless_in_use(name, folder)
         except OSError as error:  # a disk without room for the lock, most likely
             log.warning("a stale working directory cannot be removed", folder=name, error=str(error))
+
+
+def _remove_unless_in_use(name: str, folder: Path) -> None:
+    lock = file_locks.try_lock(folder / LOCK)
+    if lock is None:
+        return
+    try:
+        if name.startswith(UPLOAD):
+            _remove_upload(name.removeprefix(UPLOAD))
+        shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        os.close(lock)
 
 
 def _remove_upload(token: str) -> None:
@@ -127,33 +136,26 @@ def remove_leftovers(project_id: int) -> None:
             storage().delete(name)
 
 
-def _create_locked(folder: Path) -> IO[bytes]:
-    """Create an empty directory; return its lock file, which is locked until it is closed."""
+def _create_locked(folder: Path) -> int:
+    """Create an empty directory; return the descriptor of its lock file, which is locked until it is closed."""
     while True:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True, mode=0o700)
         with suppress(FileNotFoundError):  # it may be removed as stale before it is locked
-            lock = _opened(folder)
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if _is_in(folder, lock):
+            lock = _lock_new(folder)
+            if file_locks.is_at(folder / LOCK, lock):
                 return lock
-            lock.close()
+            os.close(lock)
 
 
-def _opened(folder: Path) -> IO[bytes]:
-    """Open the lock file of a new directory, which is removed if the disk is full."""
+def _lock_new(folder: Path) -> int:
+    """Lock a new directory, which is removed if the disk is full."""
     try:
-        return (folder / LOCK).open("ab")
+        return file_locks.lock(folder / LOCK)
     except OSError:
         with suppress(OSError):
             folder.rmdir()
         raise
-
-
-def _is_in(folder: Path, lock: IO[bytes]) -> bool:
-    with suppress(FileNotFoundError):
-        return os.path.samestat((folder / LOCK).stat(), os.fstat(lock.fileno()))
-    return False
 
 
 def _root() -> Path:

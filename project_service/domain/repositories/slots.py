@@ -7,7 +7,6 @@ A slot is a locked file, so that all web processes share the limit and the kerne
 
 from __future__ import annotations
 
-import fcntl
 import os
 import secrets
 import threading
@@ -16,6 +15,8 @@ import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+
+from project_service.kit import file_locks
 
 MAX_PROCESSES = 2 * (os.cpu_count() or 1) + 8
 MAX_PROCESSES_PER_USER = 4  # or address of anonymous clients
@@ -92,11 +93,7 @@ def _lock(paths: list[Path], until: float, waiters: threading.BoundedSemaphore) 
 
 def _any_lock(paths: list[Path]) -> int | None:
     for path in paths:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(descriptor)
-        else:
+        descriptor = file_locks.try_lock(path)
+        if descriptor is not None:
             return descriptor
     return None

@@ -7,12 +7,13 @@ writers queue in the kernel in order, and no transaction has to be upgraded from
 
 from __future__ import annotations
 
-import fcntl
 import os
 from contextvars import ContextVar
 from typing import Any
 
 from sqlalchemy import Connection, Engine, event
+
+from project_service.kit import file_locks
 
 BUSY_TIMEOUT_MS = 30_000
 WRITE = "BEGIN IMMEDIATE"
@@ -84,13 +85,7 @@ def _lock(info: dict[Any, Any], path: str) -> None:
     """Wait for the other writers; the kernel releases the lock of a process that dies."""
     if _LOCK in info:
         return
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-    except BaseException:
-        os.close(descriptor)
-        raise
-    info[_LOCK] = descriptor
+    info[_LOCK] = file_locks.lock(path)
 
 
 def _unlock(info: dict[Any, Any]) -> None:

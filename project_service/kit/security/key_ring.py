@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import fcntl
 import functools
 import hmac
 import os
@@ -21,6 +20,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from sqlalchemy import Dialect, Text
 from sqlalchemy.types import TypeDecorator
 
+from project_service.kit import file_locks
 from project_service.kit.security.private_files import write_private
 from project_service.settings import Settings
 
@@ -150,12 +150,8 @@ def read_keys(settings: Settings) -> list[str]:
 def changing_keys(settings: Settings) -> Iterator[None]:
     """Lock the key file: of two concurrent changes, one could drop the key the other encrypts with."""
     settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-    descriptor = os.open(settings.data_dir / f"{KEY_FILE}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with file_locks.locked(settings.data_dir / f"{KEY_FILE}.lock"):
         yield
-    finally:
-        os.close(descriptor)
 
 
 def add_key(settings: Settings) -> list[str]:

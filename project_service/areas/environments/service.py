@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from typing import Any
+from typing import TypedDict, Unpack
 from urllib.parse import urlsplit
 
 from sqlalchemy import select
@@ -34,11 +34,18 @@ def create_environment(project: Project, *, name: str | None, external_url: str 
     return add_unique(environment, Invalid(name=TAKEN))
 
 
-def update_environment(environment: Environment, **fields: Any) -> Environment:
+class EnvironmentFields(TypedDict, total=False):
+    """What can be changed of an environment."""
+
+    name: str | None
+    external_url: str | None
+
+
+def update_environment(environment: Environment, **fields: Unpack[EnvironmentFields]) -> Environment:
     """Change an environment; the slug is not changed."""
     with db.session.no_autoflush:
-        if fields.get("name") is not None:
-            environment.name = fields["name"]
+        if (name := fields.get("name")) is not None:
+            environment.name = name
         if "external_url" in fields:
             environment.external_url = fields["external_url"] or None
         check(environment)

@@ -127,8 +127,11 @@ def change_state(issue: Issue) -> Any:
 def create_note(issue: Issue) -> Any:
     """Comment on an issue."""
     form = NoteForm()
-    fields = {"body": form.note.data, "confidential": form.confidential.data}
-    if accepted := form.accepted(lambda: service.create_note(caller(), issue, **fields)):
+
+    def create() -> Note:
+        return service.create_note(caller(), issue, body=form.note.data, confidential=form.confidential.data)
+
+    if accepted := form.accepted(create):
         return redirect(_address_of_note(accepted.result))
     return _page(issue, form), 422
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import datetime as dt
+from typing import Any, TypedDict, Unpack
 
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
@@ -20,32 +21,59 @@ from project_service.kit.http.errors import NotFound
 REPORTER_FIELDS = ("assignees", "labels", "milestone_id", "due_date", "weight", "discussion_locked")
 
 
-def create_issue(requester: Caller, project: Project, **fields: Any) -> Issue:
+class RequestedIssueFields(TypedDict, total=False):
+    """What requests and forms set, by the names of the API; the last three are for changes."""
+
+    title: str | None
+    description: str | None
+    issue_type: str | None
+    confidential: bool | None
+    assignee_ids: list[int] | None
+    assignee_id: int | None
+    milestone_id: int | None
+    labels: list[str] | None
+    due_date: dt.date | None
+    weight: int | None
+    discussion_locked: bool | None
+    add_labels: list[str] | None
+    remove_labels: list[str] | None
+    state_event: str | None
+
+
+def create_issue(requester: Caller, project: Project, **fields: Unpack[RequestedIssueFields]) -> Issue:
     """Create an issue."""
     return issue_rules.create_issue(requester.load_user(), project, **_to_columns(requester, project, fields))
 
 
-def update_issue(requester: Caller, issue: Issue, **fields: Any) -> Issue:
+def update_issue(requester: Caller, issue: Issue, **fields: Unpack[RequestedIssueFields]) -> Issue:
     """Change an issue; ``add_labels`` and ``remove_labels`` apply to its labels or to ``labels``."""
     added, removed = fields.pop("add_labels", None), fields.pop("remove_labels", None)
     if added is not None or removed is not None:
-        labels = issue.labels if fields.get("labels") is None else fields["labels"]
+        labels = fields.get("labels")
+        labels = issue.labels if labels is None else labels
         remaining = [label for label in labels if label not in (removed or [])]
         fields["labels"] = [*remaining, *(added or [])]
     return issue_rules.update_issue(requester.load_user(), issue, **_to_columns(requester, issue.project, fields))
 
 
-def create_note(requester: Caller, issue: Issue, **fields: Any) -> Note:
-    """Comment on an issue; internal notes are for reporters and above."""
-    confidential = bool(fields.pop("internal", None) or fields.pop("confidential", False))
-    if confidential and not allowed(requester, Ability.ADMIN_ISSUES, issue.project):
-        confidential = False
-    return issue_rules.create_note(requester.load_user(), issue, body=fields["body"], confidential=confidential)
+def create_note(
+    requester: Caller,
+    issue: Issue,
+    *,
+    body: str | None,
+    confidential: bool | None = False,
+    internal: bool | None = None,
+) -> Note:
+    """Comment on an issue; ``internal`` is another name of ``confidential``, which is for reporters and above."""
+    is_internal = bool(internal or confidential) and allowed(requester, Ability.ADMIN_ISSUES, issue.project)
+    return issue_rules.create_note(requester.load_user(), issue, body=body, confidential=is_internal)
 
 
-def _to_columns(requester: Caller, project: Project, fields: dict[str, Any]) -> dict[str, Any]:
-    fields = {
-        name: value for name, value in fields.items() if value is not None or name not in ("confidential", "issue_type")
+def _to_columns(requester: Caller, project: Project, requested: RequestedIssueFields) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        name: value
+        for name, value in requested.items()
+        if value is not None or name not in ("confidential", "issue_type")
     }
     ids = fields.pop("assignee_ids", None)
     assignee_id = fields.pop("assignee_id", None)

@@ -87,6 +87,6 @@ def _import(
         return SKIPPED
     if attributes.get("masked_and_hidden") and not existing.hidden:
         raise Invalid(base=service.HIDDEN_IS_FINAL)
-    changes = {name: True for name in ("masked", "protected", "raw") if attributes.get(name)}
+    changes: dict[str, Any] = {name: True for name in ("masked", "protected", "raw") if attributes.get(name)}
     service.update_variable(existing, value=entry.value, **changes)
     return REPLACED

@@ -6,7 +6,7 @@ Variables reference, sections 8 to 12; group and instance variables reference, s
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from project_service.access import audit
 from project_service.areas.variables import queries
@@ -51,8 +51,23 @@ MAX_INSTANCE_FILE_LENGTH = 50_000
 HIDDEN_IS_FINAL = "The visibility setting cannot be changed for masked and hidden variables."
 
 
-def create_variable(owner: VariableOwner, **fields: Any) -> AnyVariable:
+class VariableAttributes(TypedDict, total=False):
+    """What requests and forms set of a variable; ``key`` and ``masked_and_hidden`` only of a new one."""
+
+    key: str | None
+    value: str | None
+    variable_type: str | None
+    description: str | None
+    environment_scope: str | None
+    protected: bool | None
+    masked: bool | None
+    masked_and_hidden: bool | None
+    raw: bool | None
+
+
+def create_variable(owner: VariableOwner, **requested: Unpack[VariableAttributes]) -> AnyVariable:
     """Create a variable in a project, a group or, without an owner, the instance."""
+    fields: dict[str, Any] = {**requested}
     hidden = bool(fields.pop("masked_and_hidden", False))
     masked = True if hidden else fields.pop("masked", False)
     scope = fields.pop("environment_scope", ANY_SCOPE)
@@ -77,8 +92,9 @@ def create_variable(owner: VariableOwner, **fields: Any) -> AnyVariable:
     return variable
 
 
-def update_variable(variable: AnyVariable, **fields: Any) -> AnyVariable:
+def update_variable(variable: AnyVariable, **requested: Unpack[VariableAttributes]) -> AnyVariable:
     """Change attributes of a variable, all or none of them."""
+    fields: dict[str, Any] = {**requested}
     if variable.hidden and fields.get("masked") is False:
         raise Invalid(base=HIDDEN_IS_FINAL)
     if "environment_scope" in fields:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Collection
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from sqlalchemy import delete
 
@@ -30,7 +31,24 @@ LONGEST_TEXT = 1_000_000
 COUNTER = "issues"
 
 
-def create_issue(author: User, project: Project, **fields: Any) -> Issue:
+class IssueFields(TypedDict, total=False):
+    """What is set when an issue is created or changed; ``state_event`` is for changes."""
+
+    title: str
+    description: str | None
+    issue_type: str
+    severity: str
+    confidential: bool
+    discussion_locked: bool | None
+    due_date: dt.date | None
+    weight: int | None
+    milestone_id: int | None
+    labels: list[str]
+    assignees: list[User]
+    state_event: str | None
+
+
+def create_issue(author: User, project: Project, **fields: Unpack[IssueFields]) -> Issue:
     """Open an issue; ``assignees`` are users, ``labels`` their titles."""
     assignees = fields.pop("assignees", [])
     issue = Issue(project_id=project.id, project=project, author_id=author.id, author=author, **fields)
@@ -46,7 +64,7 @@ def create_issue(author: User, project: Project, **fields: Any) -> Issue:
     return issue
 
 
-def update_issue(author: User, issue: Issue, **fields: Any) -> Issue:
+def update_issue(author: User, issue: Issue, **fields: Unpack[IssueFields]) -> Issue:
     """Change an issue; ``state_event`` closes and reopens it."""
     state_event = fields.pop("state_event", None)
     was_confidential, was_open = issue.confidential, issue.state != CLOSED
@@ -119,10 +137,10 @@ def delete_issue(issue: Issue) -> None:
     delete_locked(issue)
 
 
-def create_note(author: User, issue: Issue, **fields: Any) -> Note:
+def create_note(author: User, issue: Issue, *, body: str | None, confidential: bool = False) -> Note:
     """Comment on an issue."""
-    check_note(Note(**fields))
-    note = _note(author, issue, **fields)
+    check_note(Note(body=body))
+    note = _note(author, issue, body=body or "", confidential=confidential)
     issue.notes_count = Issue.notes_count + 1
     issue.updated_at = clock.now()
     db.session.flush()
@@ -201,14 +219,16 @@ def _held_state(issue: Issue) -> str:
     return issue.state
 
 
-def _note(author: User, issue: Issue, **fields: Any) -> Note:
+def _note(author: User, issue: Issue, *, body: str, confidential: bool = False, system: bool = False) -> Note:
     note = Note(
         project_id=issue.project_id,
         noteable_type=issues.TARGET,
         noteable_id=issue.id,
         author_id=author.id,
         author=author,
-        **fields,
+        body=body,
+        confidential=confidential,
+        system=system,
     )
     note.noteable_iid = issue.iid
     db.session.add(note)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import datetime as dt
+from typing import TypedDict, Unpack
 
 from sqlalchemy import select
 
@@ -24,7 +25,17 @@ COUNTER = "milestones"
 TAKEN = "already being used for another group or project milestone."
 
 
-def create_milestone(author: User, project: Project, **fields: Any) -> Milestone:
+class MilestoneFields(TypedDict, total=False):
+    """What is set when a milestone is created or changed; ``state_event`` is for changes."""
+
+    title: str | None
+    description: str | None
+    due_date: dt.date | None
+    start_date: dt.date | None
+    state_event: str | None
+
+
+def create_milestone(author: User, project: Project, **fields: Unpack[MilestoneFields]) -> Milestone:
     """Create a milestone of a project."""
     milestone = Milestone(project_id=project.id, project=project, **fields)
     with db.session.no_autoflush:
@@ -37,7 +48,7 @@ def create_milestone(author: User, project: Project, **fields: Any) -> Milestone
     return milestone
 
 
-def update_milestone(author: User, milestone: Milestone, **fields: Any) -> Milestone:
+def update_milestone(author: User, milestone: Milestone, **fields: Unpack[MilestoneFields]) -> Milestone:
     """Change a milestone; ``state_event`` closes and activates it."""
     state_event = fields.pop("state_event", None)
     with db.session.no_autoflush:

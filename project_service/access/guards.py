@@ -123,8 +123,8 @@ def mark_for_server(view: View, options: dict[str, Any]) -> None:
 
 def in_bytes(limit: Callable[[], int | None] | None) -> int:
     """Return the current limit of a view for bodies; without one it is unlimited (to Flask it would be the default)."""
-    found = None if limit is None else limit()
-    return sys.maxsize if found is None else found
+    max_bytes = None if limit is None else limit()
+    return sys.maxsize if max_bytes is None else max_bytes
 
 
 def numeric(text: str | int) -> int:

@@ -109,8 +109,8 @@ def access_of(values: Sequence[Any], user_id: int | None) -> ProjectAccess | Non
 def find_access(user_id: int | None, id_or_path: str) -> ProjectAccess | None:
     """Return a project with the highest role of a user in it, not considering administrators."""
     by_id, wanted = parameters(id_or_path)
-    found = db.session.execute(_select_project(by_id=by_id), wanted | {"user": user_id or 0}).first()
-    return None if found is None else access_of(found, user_id)
+    row = db.session.execute(_select_project(by_id=by_id), wanted | {"user": user_id or 0}).first()
+    return None if row is None else access_of(row, user_id)
 
 
 @functools.cache

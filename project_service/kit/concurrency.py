@@ -116,20 +116,20 @@ class ConcurrencyLimiter:
 
     async def _wait(self, client: SharingClient) -> None:
         self._waiting.take(client)
-        turn = asyncio.get_running_loop().create_future()
-        self._queue[turn] = client
+        slot = asyncio.get_running_loop().create_future()
+        self._queue[slot] = client
         try:
             async with asyncio.timeout(self._max_wait_seconds):
-                await turn
+                await slot
         except BaseException as error:
-            if turn.done() and not turn.cancelled():  # the slot was assigned in the same moment
+            if slot.done() and not slot.cancelled():  # the slot was assigned in the same moment
                 self._running.give_back(client)
                 self._wake()
             if isinstance(error, TimeoutError):
                 raise Busy from error
             raise
         finally:
-            self._queue.pop(turn, None)
+            self._queue.pop(slot, None)
             self._waiting.give_back(client)
 
     def _wake(self) -> None:

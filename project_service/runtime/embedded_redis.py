@@ -100,10 +100,10 @@ def prepare_runtime_dir(directory: Path) -> None:
     """
     with contextlib.suppress(FileExistsError):
         directory.mkdir(mode=0o700)
-    found = directory.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+    status = directory.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
         raise EmbeddedRedisError(f"{directory} exists and is not a directory of ours: remove it, or set TMPDIR")
-    if stat.S_IMODE(found.st_mode) != 0o700:
+    if stat.S_IMODE(status.st_mode) != 0o700:
         directory.chmod(0o700)
 
 

@@ -60,13 +60,13 @@ class ConnectionCounts:
         """Return the numbers of the processes that should accept the next connection rather than this one."""
         mine = self._open[place]
         turns = self._accepted[place] - mine // CONNECTIONS_PER_SPARE_TURN
-        found = []
+        preferred = []
         for other in self._others(place):
             difference = self._open[other] - mine
             is_behind = self._accepted[other] < turns
             if difference < -MAX_DIFFERENCE or (is_behind and difference <= MAX_DIFFERENCE):
-                found.append((self._open[other], self._accepted[other]))
-        return tuple(found)
+                preferred.append((self._open[other], self._accepted[other]))
+        return tuple(preferred)
 
     def _others(self, place: int) -> list[int]:
         end = max(len(self._in_use), place + 1) + SPARE_PLACES

@@ -301,7 +301,7 @@ def _members(session: int) -> list[int]:
             return [session] if os.getsid(session) == session else []
         except ProcessLookupError:
             return []
-    found = []
+    process_ids = []
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             try:
@@ -311,5 +311,5 @@ def _members(session: int) -> list[int]:
             # after the program's name, which may contain anything: state, parent, group, session
             state, _parent, _group, its_session = stat.rpartition(b")")[2].split()[:4]
             if int(its_session) == session and state != b"Z":
-                found.append(int(entry))
-    return found
+                process_ids.append(int(entry))
+    return process_ids

@@ -60,10 +60,10 @@ def optional_code(project: Project, missing: str = "Repository") -> Iterator[Cod
 
 def find_commit(code: CodeRepository, revision: str | None, missing: str = "Commit") -> Commit:
     """The commit of a revision, by default that of the default branch."""
-    found = code.resolve(revision or HEAD)
-    if found is None:
+    commit = code.resolve(revision or HEAD)
+    if commit is None:
         raise NotFound(missing)
-    return found
+    return commit
 
 
 def download_slots() -> processes.CallerSlots:

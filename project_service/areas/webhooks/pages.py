@@ -171,8 +171,8 @@ def _form(project: Project, form: HookForm, hook: WebHook | None = None) -> str:
     status = request.args.get("status", "")
     attempts = None
     if hook is not None:
-        found = queries.attempts_of(hook, [status] if status in FILTERS else None)
-        attempts = read_page(found, request.args.get("page"), PER_PAGE)
+        matching = queries.attempts_of(hook, [status] if status in FILTERS else None)
+        attempts = read_page(matching, request.args.get("page"), PER_PAGE)
     return render_template(
         "webhooks/form.html",
         project=project,

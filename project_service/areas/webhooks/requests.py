@@ -101,10 +101,10 @@ def request_of(
     }
     if hook.token:
         own_headers["X-Gitlab-Token"] = hook.token
-    taken = {name.lower() for name in (*own_headers, "X-Gitlab-Webhook-UUID", "Content-Length", "Host")}
+    reserved_names = {name.lower() for name in (*own_headers, "X-Gitlab-Webhook-UUID", "Content-Length", "Host")}
     if hook.signing_token:
-        taken |= {"webhook-id", "webhook-timestamp", "webhook-signature"}
-    custom = {name: value for name, value in hook.custom_headers.items() if name.lower() not in taken}
+        reserved_names |= {"webhook-id", "webhook-timestamp", "webhook-signature"}
+    custom = {name: value for name, value in hook.custom_headers.items() if name.lower() not in reserved_names}
     return HookRequest(
         hook_id=hook.id,
         url=hook.filled_url,
@@ -158,10 +158,10 @@ def perform(request: HookRequest) -> HookResponse:
         )
         with client.request("POST", request.url, headers=headers, body=content) as response:
             chunk = next(response.iter_chunks(MAX_ANSWER_BYTES), b"")
-            found: dict[str, Any] = {"status": str(response.status), "text": _text(chunk), "error": None}
+            result: dict[str, Any] = {"status": str(response.status), "text": _text(chunk), "error": None}
             answered = dict(response.headers.items())
     except (Blocked, RequestFailed, TemplateFailed) as error:
-        found = {"status": INTERNAL_ERROR, "text": "", "error": str(error)}
+        result = {"status": INTERNAL_ERROR, "text": "", "error": str(error)}
         answered = {}
     return HookResponse(
         request=request,
@@ -170,7 +170,7 @@ def perform(request: HookRequest) -> HookResponse:
         headers=_shown_headers(answered, request.url_variables),
         duration_seconds=round(time.monotonic() - started, 6),
         retry_after_seconds=_seconds(answered),
-        **found,
+        **result,
     )
 
 

@@ -180,14 +180,14 @@ def default_branch(folder: Path) -> str | None:
     repository = opened(folder)
     if repository.head_is_unborn or repository.head_is_detached:
         return _likely_default(repository.branches.local)
-    found: str = repository.head.shorthand
-    return found if _is_utf8(found) else _likely_default(repository.branches.local)
+    branch: str = repository.head.shorthand
+    return branch if _is_utf8(branch) else _likely_default(repository.branches.local)
 
 
 def commit_by_id(repository: Any, commit_id: str) -> Any:
     """The commit with a full id; ``None`` for abbreviations, names of branches and ids of other objects."""
-    found: Any = repository.get(commit_id) if COMMIT_ID.fullmatch(commit_id) else None
-    return found if found is not None and found.type_str == "commit" else None
+    commit: Any = repository.get(commit_id) if COMMIT_ID.fullmatch(commit_id) else None
+    return commit if commit is not None and commit.type_str == "commit" else None
 
 
 def _mirror(source: Path, target: Path) -> None:

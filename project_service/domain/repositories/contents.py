@@ -57,8 +57,8 @@ def issue_templates(project: Project) -> list[str]:
 def issue_template(project: Project, name: str) -> str | None:
     """The text of a template for new issues, if it exists."""
     with code_of(project) as code:
-        found = _templates(code).get(name)
-        content = None if code is None or found is None else code.content(found.id, MAX_TEMPLATE_BYTES)
+        template = _templates(code).get(name)
+        content = None if code is None or template is None else code.content(template.id, MAX_TEMPLATE_BYTES)
     return None if content is None else content.decode(errors="replace").replace("\0", "")
 
 
@@ -78,8 +78,8 @@ def _templates(code: CodeRepository | None) -> dict[str, Entry]:
         commit = code.resolve(HEAD)
         folder = None if commit is None else trees.folder(code, commit, TEMPLATES)
         files = [] if folder is None else folder[:MAX_FILES]
-        found = [file for file in files if file.type == BLOB and file.name.endswith(".md")]
-        first = sorted(found, key=lambda file: file.name)[:MAX_TEMPLATES]
+        templates = [file for file in files if file.type == BLOB and file.name.endswith(".md")]
+        first = sorted(templates, key=lambda file: file.name)[:MAX_TEMPLATES]
         return {file.name.removesuffix(".md"): file for file in first if code.size_of(file.id) <= MAX_TEMPLATE_BYTES}
     except ReadingFailed:
         return {}

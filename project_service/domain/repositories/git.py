@@ -200,7 +200,7 @@ def size_on_disk(path: Path | None, suffix: str = "pack") -> int:
 
 @functools.cache
 def _program() -> str:
-    found = shutil.which("git")
-    if found is None:
+    path = shutil.which("git")
+    if path is None:
         raise FileNotFoundError("git is needed for repositories, and is not on the path")
-    return found
+    return path

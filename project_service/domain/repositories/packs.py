@@ -110,9 +110,9 @@ def remove_orphans() -> int:
 
 
 def _is_known(object_name: str) -> bool:
-    found = db.session.scalar(select(func.count()).where(RepositoryPack.object_name == object_name))
+    count = db.session.scalar(select(func.count()).where(RepositoryPack.object_name == object_name))
     db.session.commit()
-    return bool(found)
+    return bool(count)
 
 
 def _is_empty(pack: Path) -> bool:

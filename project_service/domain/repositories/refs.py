@@ -82,9 +82,9 @@ def locked_repository(project: Project, kind: str = CODE) -> Repository:
     row = insert(Repository).values(project_id=project.id, kind=kind, version=new_version(), size=0)
     db.session.execute(row.on_conflict_do_nothing(index_elements=["project_id", "kind"]))
     of_kind = Repository.project_id == project.id, Repository.kind == kind
-    found = db.session.scalars(select(Repository).where(*of_kind)).one()
-    lock_row(found, "version", "size", "head")
-    return found
+    repository = db.session.scalars(select(Repository).where(*of_kind)).one()
+    lock_row(repository, "version", "size", "head")
+    return repository
 
 
 def compare_and_swap(
@@ -125,11 +125,11 @@ def target_of(repository: Repository, name: str) -> str | None:
 
 
 def _current(repository: Repository, names: Sequence[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    targets: dict[str, str] = {}
     for start in range(0, len(names), BATCH):
         some = RepositoryRef.repository_id == repository.id, RepositoryRef.name.in_(names[start : start + BATCH])
-        found |= dict(db.session.execute(select(RepositoryRef.name, RepositoryRef.target).where(*some)).all())
-    return found
+        targets |= dict(db.session.execute(select(RepositoryRef.name, RepositoryRef.target).where(*some)).all())
+    return targets
 
 
 def _delete(repository: Repository, names: Sequence[str]) -> None:

@@ -37,8 +37,10 @@ def store_content(project_id: int, folder: Path, bundle: Path | None) -> Restore
     """
     bundles.keep_detached_head(folder)
     stored = packs.store_packs(project_id, folder)
-    found = list(folder.glob("objects/pack/*.pack"))
-    header = bundles.header_of(bundle, found[0]) if bundle is not None and len(found) == len(stored) == 1 else None
+    pack_files = list(folder.glob("objects/pack/*.pack"))
+    header = (
+        bundles.header_of(bundle, pack_files[0]) if bundle is not None and len(pack_files) == len(stored) == 1 else None
+    )
     return RestoredContent(stored, refs_in(folder), bundles.default_branch(folder), header)
 
 

@@ -54,11 +54,11 @@ def repository_view(project: Project, kind: str = CODE) -> Iterator[Path | None]
     The folder shows one consistent state, is shared with other readers, must not be changed, and is there until the
     block ends. ``kind`` is one of ``models.KINDS``. Open it with ``git.opened`` or pass it to ``git.run``.
     """
-    found = repository_of(project, kind)
-    if found is None:
+    repository = repository_of(project, kind)
+    if repository is None:
         yield None
         return
-    with view_of(found, head_of(project, found)) as folder:
+    with view_of(repository, head_of(project, repository)) as folder:
         yield folder
 
 

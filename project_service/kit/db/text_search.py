@@ -112,9 +112,9 @@ def create_missing(connection: Connection) -> None:
 def _has_extension(connection: Connection) -> bool:
     """Whether the extension is installed in the database, now or before."""
     known = text("SELECT installed_version FROM pg_available_extensions WHERE name = :name")
-    found = connection.execute(known, {"name": EXTENSION}).first()
-    if found is None or found[0] is not None:
-        return found is not None
+    extension = connection.execute(known, {"name": EXTENSION}).first()
+    if extension is None or extension[0] is not None:
+        return extension is not None
     may_create = text("SELECT has_database_privilege(current_database(), 'CREATE')")
     if not connection.scalar(may_create):
         return False
@@ -133,9 +133,9 @@ def _is_frequent(index: TextIndex, words: Sequence[str]) -> bool:
 
 def _matches(index: TextIndex, words: Sequence[str]) -> Select[int]:
     phrases = " AND ".join('"{}"'.format(word.replace('"', '""')) for word in words)
-    found = table(index.name, column("rowid"))
+    indexed = table(index.name, column("rowid"))
     query = literal_column(index.name).op("MATCH")(bindparam(None, phrases, type_=String))
-    return select(found.c.rowid).where(query)
+    return select(indexed.c.rowid).where(query)
 
 
 def _compares(index: TextIndex, word: str) -> ColumnElement[bool]:

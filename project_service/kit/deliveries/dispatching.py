@@ -191,14 +191,16 @@ class Dispatcher:
 def _receivers_with_due() -> Select[str]:
     """Select receivers by jumping from one to the next in the index, however many deliveries each of them has."""
     first = select(func.min(Delivery.receiver).label("receiver")).where(Delivery.failed_at.is_(None))
-    found = first.cte("receivers", recursive=True)
+    receivers = first.cte("receivers", recursive=True)
     following = aliased(Delivery)
     next_receiver = (
         select(func.min(following.receiver))
-        .where(following.failed_at.is_(None), following.receiver > found.c.receiver)
+        .where(following.failed_at.is_(None), following.receiver > receivers.c.receiver)
         .scalar_subquery()
     )
-    found = found.union_all(select(next_receiver).where(found.c.receiver.is_not(None)))
-    has_due = exists().where(Delivery.failed_at.is_(None), Delivery.receiver == found.c.receiver, is_due(clock.now()))
-    kinds = [found.c.receiver.startswith(f"{kind}:", autoescape=True) for kind in SENDERS]
-    return select(found.c.receiver).where(found.c.receiver.is_not(None), or_(*kinds), has_due)
+    receivers = receivers.union_all(select(next_receiver).where(receivers.c.receiver.is_not(None)))
+    has_due = exists().where(
+        Delivery.failed_at.is_(None), Delivery.receiver == receivers.c.receiver, is_due(clock.now())
+    )
+    kinds = [receivers.c.receiver.startswith(f"{kind}:", autoescape=True) for kind in SENDERS]
+    return select(receivers.c.receiver).where(receivers.c.receiver.is_not(None), or_(*kinds), has_due)

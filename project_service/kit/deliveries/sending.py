@@ -126,13 +126,15 @@ def _next_batch(sender: Sender, receiver: str) -> list[Delivery]:
 
 def _send(sender: Sender, batch: Sequence[Delivery], loaded: Loaded) -> None:
     dropped = [delivery for delivery, message in zip(batch, loaded.messages, strict=True) if message is None]
-    kept = [
+    sendable = [
         (delivery, message) for delivery, message in zip(batch, loaded.messages, strict=True) if message is not None
     ]
     outcomes = [(delivery.id, DeliveryOutcome(DeliveryResult.DROPPED)) for delivery in dropped]
     try:
-        if kept:
-            for (delivery, _), outcome in zip(kept, sender.send([message for _, message in kept]), strict=False):
+        if sendable:
+            for (delivery, _), outcome in zip(
+                sendable, sender.send([message for _, message in sendable]), strict=False
+            ):
                 outcomes.append((delivery.id, outcome))
     finally:
         if outcomes:

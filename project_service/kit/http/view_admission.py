@@ -105,13 +105,15 @@ class ViewAdmission:
 
     def _credential_of(self, environ: WSGIEnvironment) -> str | None:
         """Return a digest of the token, key or session that a request presents."""
-        found = next((environ[name] for name in CREDENTIAL_HEADERS if environ.get(name)), None)
-        if found is None and (query := environ.get("QUERY_STRING")):
+        credential = next((environ[name] for name in CREDENTIAL_HEADERS if environ.get(name)), None)
+        if credential is None and (query := environ.get("QUERY_STRING")):
             values = parse_qs(query) if any(name in query for name in CREDENTIAL_PARAMETERS) else {}
-            found = next((values[name][0] for name in CREDENTIAL_PARAMETERS if name in values), None)
-        if found is None and (cookies := environ.get("HTTP_COOKIE")):
-            found = parse_cookie(cookies).get(self._app.config["SESSION_COOKIE_NAME"])
-        return hashlib.blake2b(found.encode("latin-1", "replace"), digest_size=16).hexdigest() if found else None
+            credential = next((values[name][0] for name in CREDENTIAL_PARAMETERS if name in values), None)
+        if credential is None and (cookies := environ.get("HTTP_COOKIE")):
+            credential = parse_cookie(cookies).get(self._app.config["SESSION_COOKIE_NAME"])
+        return (
+            hashlib.blake2b(credential.encode("latin-1", "replace"), digest_size=16).hexdigest() if credential else None
+        )
 
 
 def _start_nothing(*_response: Any) -> Any:

@@ -176,9 +176,9 @@ def _check_empty(trees: dict[str, Storage]) -> None:
     if full:
         raise BackupError(f"the database is not empty (there are {full[0]}): restore into an empty one")
     for tree in trees.values():
-        found = next(tree.listing(), None)
-        if found is not None:
-            raise BackupError(f"{tree.root} is not empty (there is {found.name}): restore into an empty one")
+        first = next(tree.listing(), None)
+        if first is not None:
+            raise BackupError(f"{tree.root} is not empty (there is {first.name}): restore into an empty one")
 
 
 @contextmanager

@@ -60,14 +60,14 @@ def list_commit_refs(project: Project, fields: dict[str, Any], sha: str, paging:
     """List the branches and tags whose histories have a commit."""
     with reading_code(project, "Commit") as code:
         commit = find_commit(code, sha)
-        found = [
+        refs = [
             {"type": kind, "name": name}
             for kind, prefix in KINDS.items()
             if fields["type"] in (kind, "all")
             for name in history.containing(code, commit, prefix)
         ]
-    some = found[paging.offset : paging.offset + paging.size]
-    return PreparedPage(some, uncounted_headers(paging, more=len(found) > paging.offset + paging.size))
+    some = refs[paging.offset : paging.offset + paging.size]
+    return PreparedPage(some, uncounted_headers(paging, more=len(refs) > paging.offset + paging.size))
 
 
 @api.get(f"{COMMITS}/<sha>/sequence", reads_repository=True)

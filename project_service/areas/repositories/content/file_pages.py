@@ -27,22 +27,22 @@ pages = PageBlueprint("file_pages", __name__)
 def show_file(project: Project, place: str) -> Any:
     """Show a file of a revision; findings link here."""
     with reading_code(project, "File") as code:
-        found = find_revision_path(code, place)
-        entry = code.entry(found.commit, found.path)
+        revision_path = find_revision_path(code, place)
+        entry = code.entry(revision_path.commit, revision_path.path)
         if entry is not None and entry.type == TREE:
-            return redirect(page_address(project, "tree", found.revision, found.path))
+            return redirect(page_address(project, "tree", revision_path.revision, revision_path.path))
         if entry is None or entry.type != BLOB:
             raise NotFound("File")
         view = file_views.view_of(code, entry, as_source="plain" in request.args)
         folder = entry.path.rpartition(b"/")[0]
-        last = history.last_commits(code, found.commit, folder, [entry]).get(entry.path)
+        last = history.last_commits(code, revision_path.commit, folder, [entry]).get(entry.path)
     shown = {
-        "place": found,
+        "place": revision_path,
         "entry": entry,
         "view": view,
         "last": last,
         "has_source": is_markdown(entry.name) and view.kind == file_views.TEXT,
-        "addresses": addresses_in(project, found.revision, found.path.rpartition("/")[0]),
+        "addresses": addresses_in(project, revision_path.revision, revision_path.path.rpartition("/")[0]),
     }
     return render_template("repositories/file.html", project=project, **shown)
 
@@ -53,16 +53,16 @@ def show_blame(project: Project, place: str) -> str:
     """Show the lines of a file with the commits that changed them last."""
     groups: list[BlameGroup] | None = None
     with reading_code(project, "File") as code:
-        found = find_revision_path(code, place)
-        entry = code.entry(found.commit, found.path)
+        revision_path = find_revision_path(code, place)
+        entry = code.entry(revision_path.commit, revision_path.path)
         if entry is None or entry.type != BLOB:
             raise NotFound("File")
         view = file_views.view_of(code, entry, as_source=True)
         if view.kind == file_views.TEXT:
             try:
-                groups = blame.blame(code, found.commit, found.path)
+                groups = blame.blame(code, revision_path.commit, revision_path.path)
             except ReadingFailed:  # the history is too long to be walked in time
                 groups = None
     return render_template(
-        "repositories/blame.html", project=project, place=found, entry=entry, view=view, groups=groups
+        "repositories/blame.html", project=project, place=revision_path, entry=entry, view=view, groups=groups
     )

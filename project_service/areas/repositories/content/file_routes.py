@@ -76,8 +76,8 @@ def blame_file(project: Project, fields: dict[str, Any], file_path: str) -> Resp
     with reading_code(project, "File") as code:
         commit, entry = find_file(code, fields["ref"], file_path)
         about = describe_unread(code, commit, entry, fields["ref"])
-        found = _blame(code, commit, entry, file_path, lines)
-    return json_response(schemas.BlameSchema.dump_value(found), 200, as_headers(about))
+        groups = _blame(code, commit, entry, file_path, lines)
+    return json_response(schemas.BlameSchema.dump_value(groups), 200, as_headers(about))
 
 
 def _blame(
@@ -120,13 +120,13 @@ def describe_unread(code: CodeRepository, commit: Commit, entry: Entry, ref: str
 
     The digest of a large file is left out, and the last commit if that takes long to find.
     """
-    found = _facts(code, commit, entry, ref)
+    facts = _facts(code, commit, entry, ref)
     content = code.content(entry.id, routes.MAX_JSON_BYTES)
     if content is not None:
-        found["content_sha256"] = hashlib.sha256(content).hexdigest()
+        facts["content_sha256"] = hashlib.sha256(content).hexdigest()
     with contextlib.suppress(ReadingTooLarge):
-        found["last_commit_id"] = history.last_commit(code, commit, entry.shown_path).id
-    return found
+        facts["last_commit_id"] = history.last_commit(code, commit, entry.shown_path).id
+    return facts
 
 
 def _facts(code: CodeRepository, commit: Commit, entry: Entry, ref: str) -> dict[str, Any]:

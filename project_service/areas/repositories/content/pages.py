@@ -70,17 +70,17 @@ def _pushed_default_branch(project: Project) -> str | None:
 
 def _show_folder(project: Project, text: str) -> Any:
     with reading_code(project, "Folder") as code:
-        place = find_revision_path(code, text)
-        entries = trees.folder(code, place.commit, place.path)
+        revision_path = find_revision_path(code, text)
+        entries = trees.folder(code, revision_path.commit, revision_path.path)
         if entries is None:
-            found = code.entry(place.commit, place.path)
-            if found is None or found.type != BLOB:
+            entry = code.entry(revision_path.commit, revision_path.path)
+            if entry is None or entry.type != BLOB:
                 raise NotFound("Folder")
-            return redirect(page_address(project, "blob", place.revision, place.path))
+            return redirect(page_address(project, "blob", revision_path.revision, revision_path.path))
         page = read_page(ListedRows(entries), request.args.get("page"), ENTRIES_PER_PAGE)
-        last = history.last_commits(code, place.commit, place.path.encode(), page.rows)
-        readme = find_readme(project, code, place, entries) if page.number == 1 else None
-    shown = {"place": place, "page": page, "last": last, "readme": readme}
+        last = history.last_commits(code, revision_path.commit, revision_path.path.encode(), page.rows)
+        readme = find_readme(project, code, revision_path, entries) if page.number == 1 else None
+    shown = {"place": revision_path, "page": page, "last": last, "readme": readme}
     return render_template("repositories/folder.html", project=project, **shown)
 
 
@@ -90,14 +90,14 @@ def download_raw(project: Project, place: str) -> Response:
     """Send a file as it is; nothing in it runs in the origin of the service."""
 
     def respond(code: CodeRepository) -> tuple[Iterable[bytes], Response]:
-        found = find_revision_path(code, place)
-        entry = code.entry(found.commit, found.path)
+        revision_path = find_revision_path(code, place)
+        entry = code.entry(revision_path.commit, revision_path.path)
         if entry is None or entry.type != BLOB:
             raise NotFound("File")
         headers = raw.headers(raw.start_of(code, entry.id), entry.name, inline=request.args.get("inline") != "false")
         headers |= {"Content-Length": str(code.size_of(entry.id)), "ETag": f'"{entry.id}"'}
         # what an id names never changes
-        seconds = 3600 if found.revision == found.commit.id else 60
+        seconds = 3600 if revision_path.revision == revision_path.commit.id else 60
         headers |= {"Cache-Control": f"private, max-age={seconds}, must-revalidate"}
         response = Response(headers=headers)
         response.make_conditional(request)
@@ -124,15 +124,17 @@ def _show_commits(project: Project, text: str | None) -> str:
     number = min(whole_number(request.args.get("page") or "") or 1, MAX_PAGE)
     page = Paging(number, COMMITS_PER_PAGE, COMMITS_PER_PAGE)
     search, author = (request.args.get(name, "")[:MAX_SEARCH_LENGTH] for name in ("search", "author"))
-    place, complete, found = None, True, list[Commit]()
+    revision_path, complete, commits = None, True, list[Commit]()
     with optional_code(project) as code:
         if code is not None and text:
-            place = find_revision_path(code, text)
-            wanted = HistoryFilter(revisions=[place.commit.id], path=place.path, message=search, author=author)
-            found, complete = history.commits_in_time(code, wanted, page.offset, page.size + 1)
-    following = number + 1 if len(found) > page.size else None
-    shown = ShownPage(found[: page.size], number, 0, False, following, number - 1 if number > 1 else None)
-    values = {"place": place, "page": shown, "complete": complete, "search": search, "author": author}
+            revision_path = find_revision_path(code, text)
+            wanted = HistoryFilter(
+                revisions=[revision_path.commit.id], path=revision_path.path, message=search, author=author
+            )
+            commits, complete = history.commits_in_time(code, wanted, page.offset, page.size + 1)
+    following = number + 1 if len(commits) > page.size else None
+    shown = ShownPage(commits[: page.size], number, 0, False, following, number - 1 if number > 1 else None)
+    values = {"place": revision_path, "page": shown, "complete": complete, "search": search, "author": author}
     return render_template("repositories/commits.html", project=project, **values)
 
 

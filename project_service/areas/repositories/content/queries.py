@@ -28,8 +28,8 @@ def commits_of(project: Project, paging: Paging, **wanted: Any) -> PreparedPage:
     """A page of commits, newest first; without totals, for that would walk the whole history."""
     with optional_code(project) as code:
         selected = None if code is None else _filter(code, wanted)
-        found = history.commits(code, selected, paging.offset, paging.size) if code and selected else []
-        rows = rows_of(project, code, found, with_stats=wanted.get("with_stats", False))
+        commits = history.commits(code, selected, paging.offset, paging.size) if code and selected else []
+        rows = rows_of(project, code, commits, with_stats=wanted.get("with_stats", False))
     return PreparedPage(rows, uncounted_headers(paging, more=len(rows) == paging.size))
 
 
@@ -108,16 +108,16 @@ class CommitDiffs:
     def rows(self, offset: int, limit: int) -> list[FileDiff]:
         """Return some of the files with their patches."""
         with reading_code(self.project, "Commit") as code:
-            found = self._difference(code)
-            some = found.files[offset : offset + limit]
-            diffs.add_patches(code, found, some)
+            difference = self._difference(code)
+            some = difference.files[offset : offset + limit]
+            diffs.add_patches(code, difference, some)
         return some
 
     def _difference(self, code: CodeRepository) -> TreeDifference:
-        found = diffs.of_commit(code, find_commit(code, self.sha))
-        if found.expired:  # the pages of a list must be parts of one whole
+        difference = diffs.of_commit(code, find_commit(code, self.sha))
+        if difference.expired:  # the pages of a list must be parts of one whole
             raise TooSlow
-        return found
+        return difference
 
 
 def tree_of(project: Project, paging: Paging, **wanted: Any) -> Folder | PreparedPage:
@@ -125,16 +125,16 @@ def tree_of(project: Project, paging: Paging, **wanted: Any) -> Folder | Prepare
     with reading_code(project, "Tree") as code:
         commit = find_commit(code, wanted.get("ref"), "Tree")
         path = (wanted.get("path") or "").strip("/")
-        found = trees.folder(code, commit, path, recursive=wanted["recursive"])
-    if found is None:
+        folder = trees.folder(code, commit, path, recursive=wanted["recursive"])
+    if folder is None:
         raise NotFound("invalid revision or path")
     if wanted["pagination"] == "none" and wanted["recursive"]:
-        if len(found) > MAX_UNPAGED_ENTRIES:
+        if len(folder) > MAX_UNPAGED_ENTRIES:
             raise TooSlow
-        return PreparedPage(found[:], {})
+        return PreparedPage(folder[:], {})
     if wanted["pagination"] == "keyset":
-        return _after(found, wanted.get("page_token"), paging)
-    return found
+        return _after(folder, wanted.get("page_token"), paging)
+    return folder
 
 
 def _after(found: Folder, last_id: str | None, paging: Paging) -> PreparedPage:
@@ -175,9 +175,9 @@ def compare(project: Project, old: str, new: str, *, straight: bool) -> Comparis
         if base is None:
             raise NotFound("Ref")
         wanted = HistoryFilter(revisions=[last.id, f"^{first.id}"])
-        found = history.commits(code, wanted, 0, MAX_COMPARED_COMMITS + 1)
+        commits = history.commits(code, wanted, 0, MAX_COMPARED_COMMITS + 1)
         difference = diffs.between(code, base.id, last.id)
         diffs.add_patches(code, difference, difference.files)
-    is_cut = len(found) > MAX_COMPARED_COMMITS or not difference.complete
-    rows = rows_of(project, None, found[:MAX_COMPARED_COMMITS][::-1])
+    is_cut = len(commits) > MAX_COMPARED_COMMITS or not difference.complete
+    rows = rows_of(project, None, commits[:MAX_COMPARED_COMMITS][::-1])
     return Comparison(project, first.id, last.id, rows, difference.files, is_cut, first.id == last.id)

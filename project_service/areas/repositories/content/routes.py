@@ -42,8 +42,8 @@ MAX_REFS = 20
 @api.takes_paging
 def list_tree(project: Project, fields: dict[str, Any], paging: Paging) -> PreparedPage | ListedRows:
     """List the files and folders of a folder."""
-    found = queries.tree_of(project, paging, **fields)
-    return ListedRows(found) if isinstance(found, trees.Folder) else found
+    listed = queries.tree_of(project, paging, **fields)
+    return ListedRows(listed) if isinstance(listed, trees.Folder) else listed
 
 
 @api.get(f"{REPOSITORY}/blobs/<sha>", reads_repository=True)
@@ -114,13 +114,13 @@ def compare(project: Project, fields: dict[str, Any]) -> queries.Comparison:
 def list_contributors(project: Project, fields: dict[str, Any]) -> ListedRows:
     """List the authors of the commits of a history."""
     with reading_code(project) as code:
-        found = history.contributors(code, find_commit(code, fields.get("ref"), "Repository"))
+        contributors = history.contributors(code, find_commit(code, fields.get("ref"), "Repository"))
 
     def key(one: Contributor) -> Any:
         value = getattr(one, fields["order_by"])
         return value.lower() if isinstance(value, str) else value
 
-    return ListedRows(sorted(found, key=key, reverse=fields["sort"] == "desc"))
+    return ListedRows(sorted(contributors, key=key, reverse=fields["sort"] == "desc"))
 
 
 @api.get(f"{REPOSITORY}/merge_base", reads_repository=True)
@@ -133,10 +133,10 @@ def show_merge_base(project: Project, fields: dict[str, Any]) -> CommitRow:
     if len(names) < 2:
         raise BadRequest("Provide at least 2 refs")
     with reading_code(project) as code:
-        found = {name: code.resolve(name) for name in names[:MAX_REFS]}
-        if missing := [name for name, commit in found.items() if commit is None]:
+        commits = {name: code.resolve(name) for name in names[:MAX_REFS]}
+        if missing := [name for name, commit in commits.items() if commit is None]:
             raise BadRequest(f"Could not find ref{'s' if len(missing) > 1 else ''}: {', '.join(missing)}")
-        base = history.merge_base(code, [commit.id for commit in found.values() if commit is not None])
+        base = history.merge_base(code, [commit.id for commit in commits.values() if commit is not None])
     if base is None:
         raise NotFound("Merge Base")
     return CommitRow(project, base)

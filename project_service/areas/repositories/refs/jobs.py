@@ -50,12 +50,12 @@ def _deletions(project: Project, code: CodeRepository) -> list[RefChange]:
     head, protected = code.resolve(HEAD), list(db.session.scalars(protected_branches_of(project)))
     if head is None:
         return []
-    found = {
+    targets = {
         ref.name: ref.target
         for ref in refs.refs(code, BRANCHES)
         if ref.name != project.default_branch and not protections_of(protected, ref.name)
     }
-    names, merged = list(found), set[str]()
+    names, merged = list(targets), set[str]()
     for start in range(0, len(names), NAMES_PER_PROCESS):
         merged |= refs.merged(code, names[start : start + NAMES_PER_PROCESS], head.id)
-    return [RefChange(BRANCHES + name, target, ZERO) for name, target in found.items() if name in merged]
+    return [RefChange(BRANCHES + name, target, ZERO) for name, target in targets.items() if name in merged]

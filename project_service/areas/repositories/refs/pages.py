@@ -35,8 +35,8 @@ REFS_PER_PAGE = 50
 def list_branches(project: Project) -> str:
     """Show the branches."""
     search = request.args.get("search", "")
-    found = queries.branches_of(project, search=search, sort="updated_desc")
-    page = read_page(found, request.args.get("page"), REFS_PER_PAGE)
+    branches = queries.branches_of(project, search=search, sort="updated_desc")
+    page = read_page(branches, request.args.get("page"), REFS_PER_PAGE)
     distances = queries.distances(project, page.rows)
     return _show_refs(project, "repositories/branches.html", page, search, distances=distances)
 

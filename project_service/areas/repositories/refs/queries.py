@@ -117,8 +117,8 @@ def _refs_of(
     with optional_code(project) as code:
         if code is None:
             return ListedRows([])
-        found = refs.refs(code, prefix, order=order, descending=descending)
-    return RefRows(project, refs.matching(found, search) if search else found, read)
+        listed = refs.refs(code, prefix, order=order, descending=descending)
+    return RefRows(project, refs.matching(listed, search) if search else listed, read)
 
 
 def find_branch(project: Project, name: str) -> BranchRow:
@@ -173,7 +173,7 @@ def branch_rows(project: Project, code: CodeRepository, found: Sequence[Ref]) ->
 
 def distances(project: Project, rows: Sequence[BranchRow]) -> dict[str, tuple[int, int]]:
     """How many commits each branch has that the default one lacks, and how many it lacks, as far as git is fast."""
-    found: dict[str, tuple[int, int]] = {}
+    by_branch: dict[str, tuple[int, int]] = {}
     deadline = time.monotonic() + DISTANCES_SECONDS
     with optional_code(project) as code:
         head = None if code is None else code.resolve(HEAD)
@@ -182,10 +182,10 @@ def distances(project: Project, rows: Sequence[BranchRow]) -> dict[str, tuple[in
             if seconds <= 0 or code is None or head is None:
                 break
             try:
-                found[row.name] = history.ahead_behind(code, row.commit.commit.id, head.id, seconds)
+                by_branch[row.name] = history.ahead_behind(code, row.commit.commit.id, head.id, seconds)
             except (ReadingFailed, Unavailable):
                 break
-    return found
+    return by_branch
 
 
 def tag_rows(project: Project, code: CodeRepository, found: Sequence[Ref]) -> list[TagRow]:

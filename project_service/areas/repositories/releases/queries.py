@@ -95,8 +95,8 @@ def releases_by_tag(project: Project, tags: Sequence[str]) -> dict[str, Release]
     """Return the releases of some tags."""
     if not tags:
         return {}
-    found = select(Release).where(Release.project_id == project.id, Release.tag.in_(tags)).options(raiseload("*"))
-    return {release.tag: release for release in db.session.scalars(found)}
+    releases = select(Release).where(Release.project_id == project.id, Release.tag.in_(tags)).options(raiseload("*"))
+    return {release.tag: release for release in db.session.scalars(releases)}
 
 
 def release_rows(project: Project, releases: Sequence[Release]) -> list[ReleaseRow]:

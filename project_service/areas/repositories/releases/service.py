@@ -80,10 +80,10 @@ def create_release(
     _check_protection(requester, project, tag_name)
     _check_texts(name, description)
     new_links = [_new_link(link) for link in _checked_links(links)]
-    found = _milestones(project, milestones)
-    taken = Conflict(EXISTS)
+    release_milestones = _milestones(project, milestones)
+    exists_already = Conflict(EXISTS)
     if queries.release_of(project, tag_name) is not None:
-        raise taken
+        raise exists_already
     sha = _commit_id(project, tag_name)
     if sha is None:
         if not ref:
@@ -99,9 +99,9 @@ def create_release(
         released_at=released_at or clock.now(),
         author_id=requester.user_id,
         links=new_links,
-        milestones=found,
+        milestones=release_milestones,
     )
-    add_unique(release, taken)
+    add_unique(release, exists_already)
     hooks.announce(project, release, "create")
     return release
 
@@ -190,8 +190,8 @@ def _check_texts(name: str | None, description: str | None) -> None:
 
 def _commit_id(project: Project, tag: str) -> str | None:
     with optional_code(project) as code:
-        found = None if code is None else refs.find_ref(code, TAGS, tag)
-    return None if found is None else found.commit_id
+        ref = None if code is None else refs.find_ref(code, TAGS, tag)
+    return None if ref is None else ref.commit_id
 
 
 def _milestones(project: Project, titles: Sequence[str] | None) -> list[Milestone]:
@@ -199,11 +199,11 @@ def _milestones(project: Project, titles: Sequence[str] | None) -> list[Mileston
     if not wanted:
         return []
     of_project = Milestone.project_id == project.id, Milestone.title.in_(wanted)
-    found = list(db.session.scalars(select(Milestone).where(*of_project).order_by(Milestone.id)))
-    missing = [title for title in wanted if title not in {milestone.title for milestone in found}]
+    matching = list(db.session.scalars(select(Milestone).where(*of_project).order_by(Milestone.id)))
+    missing = [title for title in wanted if title not in {milestone.title for milestone in matching}]
     if missing:
         raise BadRequest(f"Milestone(s) not found: {', '.join(missing)}")
-    return found
+    return matching
 
 
 def _checked_links(links: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

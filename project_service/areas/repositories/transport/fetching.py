@@ -35,8 +35,8 @@ class RequestTooLarge(Exception):
 
 def protocol_variables(header: str | None) -> dict[str, str]:
     """Return the environment variable with the protocol version that the client requested."""
-    found = VERSION.fullmatch(header or "")
-    return {"GIT_PROTOCOL": found[0]} if found else {}
+    version = VERSION.fullmatch(header or "")
+    return {"GIT_PROTOCOL": version[0]} if version else {}
 
 
 def advertise(folder: Path, protocol: dict[str, str]) -> bytes:

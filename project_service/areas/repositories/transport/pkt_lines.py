@@ -53,10 +53,10 @@ def read_line(stream: IO[bytes]) -> bytes | None:
 
 def read_exactly(stream: IO[bytes], count: int) -> bytes:
     """Read a number of bytes; raises ``BadLine`` if there are fewer."""
-    found = b""
-    while len(found) < count:
-        data = stream.read(count - len(found))
+    content = b""
+    while len(content) < count:
+        data = stream.read(count - len(content))
         if not data:
             raise BadLine("the data ends too early")
-        found += data
-    return found
+        content += data
+    return content

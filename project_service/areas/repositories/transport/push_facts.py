@@ -64,8 +64,8 @@ class PushFacts:
             data=lines.encode(),
             max_seconds=MAX_SECONDS,
         )
-        found = [line.split() for line in done.stdout.decode(errors="replace").splitlines()]
-        for object_id, own, inner in zip(ids, found[::2], found[1::2], strict=False):
+        answers = [line.split() for line in done.stdout.decode(errors="replace").splitlines()]
+        for object_id, own, inner in zip(ids, answers[::2], answers[1::2], strict=False):
             if len(own) == len(inner) == 2 and own[1] != "missing" and inner[1] != "missing":
                 self.types[object_id] = own[1]
                 self.types[inner[0]] = inner[1]

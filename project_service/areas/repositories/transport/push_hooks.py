@@ -41,10 +41,10 @@ def announced(changes: Sequence[RefChange]) -> list[RefChange]:
 
 def wanted(project: Project, changes: Sequence[RefChange]) -> list[RefChange]:
     """Return the changes whose commits a hook wants."""
-    found = announced(changes)
-    if not any(change.is_branch for change in found) or not hook_events.listeners(project.id, PUSHES):
+    announced_changes = announced(changes)
+    if not any(change.is_branch for change in announced_changes) or not hook_events.listeners(project.id, PUSHES):
         return []
-    return [change for change in found if change.is_branch]
+    return [change for change in announced_changes if change.is_branch]
 
 
 def read_commits(facts: PushFacts, change: RefChange, base: str | None) -> None:

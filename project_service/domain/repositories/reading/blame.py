@@ -63,9 +63,9 @@ def _add(
 ) -> None:
     if not groups or groups[-1].commit.id != commit_id:
         if commit_id not in known:
-            found = repository.commit_of(commit_id)
-            if found is None:
+            commit = repository.commit_of(commit_id)
+            if commit is None:
                 raise ReadingFailed("blame")
-            known[commit_id] = found
+            known[commit_id] = commit
         groups.append(BlameGroup(known[commit_id], number, []))
     groups[-1].lines.append(text)

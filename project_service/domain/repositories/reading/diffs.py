@@ -108,7 +108,7 @@ def between(
     repository: CodeRepository, old: str, new: str, *, numbers: bool = False, seconds: float = processes.READ_SECONDS
 ) -> TreeDifference:
     """The files that differ between two commits or trees; ``numbers`` counts the changed lines of each."""
-    found = TreeDifference(old, new)
+    difference = TreeDifference(old, new)
     options = ["--raw", "--numstat"] if numbers else ["--raw"]
     arguments = ["diff-tree", "-r", "--find-renames", "-z", *options, "--end-of-options", old, new, "--"]
     content = b""
@@ -116,14 +116,14 @@ def between(
         with processes.output_of(repository.folder, *arguments, seconds=seconds) as output:
             content = output.read(MAX_LIST_BYTES)
             if output.read(1):
-                found.complete = False
+                difference.complete = False
     except ReadingTooLarge:
-        found.complete, found.expired = False, True
-    _parse_list(content.split(b"\0")[:-1], found)
-    if len(found.files) > MAX_FILES:
-        del found.files[MAX_FILES:]
-        found.complete = False
-    return found
+        difference.complete, difference.expired = False, True
+    _parse_list(content.split(b"\0")[:-1], difference)
+    if len(difference.files) > MAX_FILES:
+        del difference.files[MAX_FILES:]
+        difference.complete = False
+    return difference
 
 
 def add_patches(repository: CodeRepository, difference: TreeDifference, files: Sequence[FileDiff]) -> None:
@@ -196,13 +196,13 @@ def _patches(
     sections = [text[start:end] for start, end in zip(starts, ends, strict=True)]
     if not complete:
         sections = sections[:-1]
-    found: dict[bytes, bytes] = {}
+    patches: dict[bytes, bytes] = {}
     for file in listed.files:
         # git writes a change of the type of a file as a deletion and a creation
         own, sections = (sections[:2], sections[2:]) if file.status == "T" else (sections[:1], sections[1:])
         if own:
-            found[file.raw_paths[-1]] = b"".join(_body(section) for section in own)
-    return found
+            patches[file.raw_paths[-1]] = b"".join(_body(section) for section in own)
+    return patches
 
 
 def _is_inside(path: bytes) -> bool:

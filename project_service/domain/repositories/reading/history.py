@@ -66,21 +66,27 @@ class HistoryFilter:
 
     def arguments(self) -> list[str]:
         """The arguments of ``git rev-list``."""
-        found = []
+        arguments = []
         if self.since is not None:
-            found.append(f"--since={int(self.since.timestamp())}")
+            arguments.append(f"--since={int(self.since.timestamp())}")
         if self.until is not None:
-            found.append(f"--until={int(self.until.timestamp())}")
+            arguments.append(f"--until={int(self.until.timestamp())}")
         if self.author:
-            found.append(f"--author={self.author}")
+            arguments.append(f"--author={self.author}")
         if self.message:
-            found.append(f"--grep={self.message}")
+            arguments.append(f"--grep={self.message}")
         if self.author or self.message:
-            found += ["--fixed-strings", "--regexp-ignore-case"]
-        found += ["--first-parent"] if self.first_parent else []
-        found += ["--topo-order"] if self.topological else []
-        found += [f"--glob={BRANCHES}", f"--glob={TAGS}"] if self.everything else []
-        return [*found, "--end-of-options", *self.revisions, "--", *([f":(literal){self.path}"] if self.path else [])]
+            arguments += ["--fixed-strings", "--regexp-ignore-case"]
+        arguments += ["--first-parent"] if self.first_parent else []
+        arguments += ["--topo-order"] if self.topological else []
+        arguments += [f"--glob={BRANCHES}", f"--glob={TAGS}"] if self.everything else []
+        return [
+            *arguments,
+            "--end-of-options",
+            *self.revisions,
+            "--",
+            *([f":(literal){self.path}"] if self.path else []),
+        ]
 
 
 def commit_ids(repository: CodeRepository, wanted: HistoryFilter, offset: int, limit: int) -> list[str]:
@@ -114,12 +120,12 @@ def commits_in_time(
         ids, complete = content.decode().split(), True
     except ReadingTooLarge:
         ids, complete = content.decode().split("\n")[:-1], False
-    found: list[Commit] = []
+    commits: list[Commit] = []
     try:
-        found.extend(_loaded(repository, ids))
+        commits.extend(_loaded(repository, ids))
     except ReadingTooLarge:
         complete = False
-    return found, complete
+    return commits, complete
 
 
 def load(repository: CodeRepository, ids: Iterable[str]) -> list[Commit]:
@@ -195,14 +201,14 @@ def last_commits(
         "--",
         *([b":(literal)" + folder] if folder else []),
     ]
-    found: dict[bytes, str] = {}
+    last_ids: dict[bytes, str] = {}
     try:
         with processes.output_of(repository.folder, *arguments, seconds=LAST_COMMITS_SECONDS) as output:
-            _collect(output, wanted, depth, found)
+            _collect(output, wanted, depth, last_ids)
     except ReadingFailed:
         pass
-    by_id = {one.id: one for one in load(repository, set(found.values()))}
-    return {path: by_id[commit_id] for path, commit_id in found.items() if commit_id in by_id}
+    by_id = {one.id: one for one in load(repository, set(last_ids.values()))}
+    return {path: by_id[commit_id] for path, commit_id in last_ids.items() if commit_id in by_id}
 
 
 def _collect(output: BufferedReader, wanted: set[bytes], depth: int, found: dict[bytes, str]) -> None:

@@ -44,12 +44,12 @@ class ObjectReader:
 
     def content(self, object_id: str) -> bytes:
         """The content of an object that exists; callers know that its size is acceptable."""
-        found = self._parsed(self._ask(f"contents {object_id}"))
-        if found is None:
+        info = self._parsed(self._ask(f"contents {object_id}"))
+        if info is None:
             raise ReadingFailed("cat-file")
-        budget.current().spend(found.size)
-        content = self._process.output.read(found.size + 1) if self._process is not None else b""
-        if len(content) <= found.size:
+        budget.current().spend(info.size)
+        content = self._process.output.read(info.size + 1) if self._process is not None else b""
+        if len(content) <= info.size:
             raise self._failure()
         return content[:-1]
 

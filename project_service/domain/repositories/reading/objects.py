@@ -173,12 +173,12 @@ def parse_entry(line: bytes) -> Entry:
 
 def _headers(content: bytes) -> tuple[dict[bytes, list[bytes]], bytes]:
     head, _, message = content.partition(b"\n\n")
-    found: dict[bytes, list[bytes]] = {}
+    headers: dict[bytes, list[bytes]] = {}
     for line in head.split(b"\n"):
         name, _, value = line.partition(b" ")
         if name:  # continuations, of signatures, begin with a space
-            found.setdefault(name, []).append(value)
-    return found, message
+            headers.setdefault(name, []).append(value)
+    return headers, message
 
 
 def _person(line: bytes, encoding: str) -> Person:
@@ -187,8 +187,8 @@ def _person(line: bytes, encoding: str) -> Person:
     email, closed, rest = rest.partition(b">")
     if not opened or not closed:
         return Person(text_of(line, encoding), "", _moment(0, 0))
-    found = _TIME.match(rest)
-    seconds, zone = found.groups() if found else (b"0", None)
+    time = _TIME.match(rest)
+    seconds, zone = time.groups() if time else (b"0", None)
     return Person(
         text_of(name.strip(), encoding), text_of(email, encoding), _moment(int(seconds), _minutes(zone or b""))
     )

@@ -213,11 +213,11 @@ def read(
 ) -> bytes:
     """Run git in a repository and return its output, see ``output_of``; at most ``max_bytes`` of it."""
     with output_of(folder, *arguments, seconds=seconds) as output:
-        found = output.read(max_bytes + 1)
-        if len(found) > max_bytes:
+        content = output.read(max_bytes + 1)
+        if len(content) > max_bytes:
             raise ReadingTooLarge("bytes")
-    budget.current().spend(len(found))
-    return found
+    budget.current().spend(len(content))
+    return content
 
 
 def stream(folder: Path, *arguments: str | bytes, seconds: float, slots: CallerSlots) -> Iterator[bytes]:
@@ -257,16 +257,16 @@ def started(
         )
         if not isinstance(process.stdout, BufferedReader):
             raise ReadingFailed("git")
-        found = GitProcess(process, process.stdout, errors)
-        timer = threading.Timer(seconds, found.expire)
+        git_process = GitProcess(process, process.stdout, errors)
+        timer = threading.Timer(seconds, git_process.expire)
         timer.daemon = True
         timer.start()
         try:
             _limit(process.pid, MAX_MEMORY_BYTES + size_on_disk(folder, "idx"), int(seconds) + 1)
-            yield found
+            yield git_process
         finally:
             timer.cancel()
-            found.kill()
+            git_process.kill()
             for pipe in (process.stdin, process.stdout):
                 if pipe is not None:
                     with contextlib.suppress(BrokenPipeError):
@@ -292,7 +292,7 @@ def _limit(process_id: int, max_bytes: int, max_seconds: int) -> None:
 
 
 def _program() -> str:
-    found = shutil.which("git")
-    if found is None:
+    path = shutil.which("git")
+    if path is None:
         raise FileNotFoundError("git is needed for repositories, and is not on the path")
-    return found
+    return path

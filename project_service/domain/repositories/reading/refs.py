@@ -27,14 +27,20 @@ class Ref:
 
 def refs(repository: CodeRepository, prefix: str, *, order: str = "name", descending: bool = False) -> list[Ref]:
     """All refs below a prefix in an order of ``ORDERS``; those of the same date are in the order of their names."""
-    sort = f"--sort={'-' if descending else ''}{ORDERS[order]}"
-    arguments = ["for-each-ref", "--sort=refname", sort, "--format=%(refname)%00%(objectname)%00%(*objectname)", prefix]
+    sort_option = f"--sort={'-' if descending else ''}{ORDERS[order]}"
+    arguments = [
+        "for-each-ref",
+        "--sort=refname",
+        sort_option,
+        "--format=%(refname)%00%(objectname)%00%(*objectname)",
+        prefix,
+    ]
     output = processes.read(repository.folder, *arguments, max_bytes=MAX_OUTPUT_BYTES)
-    found = []
+    listed = []
     for line in output.splitlines():
         name, target, peeled = line.split(b"\0")
-        found.append(Ref(text_of(name[len(prefix) :]), target.decode(), (peeled or target).decode()))
-    return found
+        listed.append(Ref(text_of(name[len(prefix) :]), target.decode(), (peeled or target).decode()))
+    return listed
 
 
 def find_ref(repository: CodeRepository, prefix: str, name: str) -> Ref | None:

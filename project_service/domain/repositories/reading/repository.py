@@ -101,15 +101,15 @@ class CodeRepository:
 
     def type_of(self, object_id: str) -> str | None:
         """The type of an object, ``None`` if there is none with this id."""
-        found = self._objects.info(object_id) if COMMIT_ID.fullmatch(object_id) else None
-        return None if found is None else found.type
+        info = self._objects.info(object_id) if COMMIT_ID.fullmatch(object_id) else None
+        return None if info is None else info.type
 
     def size_of(self, object_id: str) -> int:
         """The size of an object in bytes."""
-        found = self._objects.info(object_id)
-        if found is None:
+        info = self._objects.info(object_id)
+        if info is None:
             raise budget.ReadingFailed("size")
-        return found.size
+        return info.size
 
     def entry(self, commit: Commit, path: str) -> Entry | None:
         """What is at a path in a commit; the empty path is the root folder."""
@@ -151,21 +151,21 @@ class CodeRepository:
             return None if self.default_branch is None else self.ref(BRANCHES + self.default_branch)
         if name.startswith((BRANCHES, TAGS)):
             return self.ref(name)
-        found = self.ref(TAGS + name) or self.ref(BRANCHES + name)
-        if found is None and ABBREVIATION.fullmatch(name):
+        commit_id = self.ref(TAGS + name) or self.ref(BRANCHES + name)
+        if commit_id is None and ABBREVIATION.fullmatch(name):
             abbreviated = self._objects.info(name)
             return None if abbreviated is None else abbreviated.id
-        return found
+        return commit_id
 
 
 def _walk(repository: CodeRepository, commit: Commit | None, steps: str) -> Commit | None:
-    taken = 0
+    steps_taken = 0
     for kind, digits in re.findall(r"([~^])(\d*)", steps):
         number = int(digits or 1)
         parents = [number] if kind == "^" else [1] * number
-        taken += len(parents)
+        steps_taken += len(parents)
         for parent in parents:
-            if commit is None or taken > MAX_STEPS or not 0 < parent <= len(commit.parent_ids):
+            if commit is None or steps_taken > MAX_STEPS or not 0 < parent <= len(commit.parent_ids):
                 return None
             commit = repository.commit_of(commit.parent_ids[parent - 1])
     return commit

@@ -63,17 +63,17 @@ def folder(repository: CodeRepository, commit: Commit, path: str, *, recursive: 
         ReadingTooLarge: there are more than ``MAX_ENTRIES``.
 
     """
-    found = repository.entry(commit, path)
-    if found is None or found.type != TREE:
+    entry = repository.entry(commit, path)
+    if entry is None or entry.type != TREE:
         return None
     options = ["-r", "-t"] if recursive else []
     # the root folder is named by its commit, whose text may name any tree
-    tree = found.id if path else commit.id
+    tree = entry.id if path else commit.id
     arguments = ("ls-tree", *options, "-z", "--full-tree", tree)
     output = processes.read(repository.folder, *arguments, max_bytes=MAX_FOLDER_BYTES)
     if output.count(b"\0") > MAX_ENTRIES:
         raise ReadingTooLarge("entries")
-    return Folder(output.split(b"\0")[:-1], found.path + b"/" if found.path else b"")
+    return Folder(output.split(b"\0")[:-1], entry.path + b"/" if entry.path else b"")
 
 
 def file_names(repository: CodeRepository, commit: Commit) -> frozenset[bytes]:

@@ -23,7 +23,7 @@ from project_service.access import api_documentation, guards, identity
 from project_service.kit import exact_json
 from project_service.kit.db import large_texts
 from project_service.kit.db.session import reading, unit_of_work
-from project_service.kit.http import pagination, responses
+from project_service.kit.http import pagination, responses, urls
 from project_service.kit.http.errors import MethodNotAllowed as NotAllowed
 from project_service.kit.http.errors import ServiceError, Unauthorized
 from project_service.kit.http.list_responses import list_response
@@ -32,7 +32,6 @@ from project_service.kit.http.parameters import parameters
 from project_service.kit.http.schemas import Schema, load
 from project_service.kit.http.view_admission import MAX_BODY_BYTES
 
-PREFIX = "/api/v4"
 # what links call the parameters of the path
 PATH_NAMES = {"project": "id", "group": "id", "namespace": "id", "user": "id", "token": "id"}
 
@@ -68,7 +67,7 @@ class ApiBlueprint(Blueprint):
     def __init__(
         self, name: str, import_name: str, *, description: str, path_names: dict[str, str] | None = None
     ) -> None:
-        super().__init__(name, import_name, url_prefix=PREFIX, description=description)
+        super().__init__(name, import_name, url_prefix=urls.API_PREFIX, description=description)
         self.path_names = PATH_NAMES | (path_names or {})
 
     def add_url_rule(

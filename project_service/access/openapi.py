@@ -17,10 +17,9 @@ from flask_smorest import Api
 
 from project_service.access.api import ApiBlueprint, json_response
 from project_service.access.api_documentation import SECURITY_SCHEMES
-from project_service.kit.http import fields
+from project_service.kit.http import fields, urls
 from project_service.kit.http.schemas import Nested, Schema
 
-PREFIX = "/api/v4"
 EXTENSION = "document"
 ASSET_MAX_AGE_SECONDS = 86400
 ASSETS = str(files("flask_swagger_ui") / "dist")
@@ -137,7 +136,7 @@ def build_document(blueprints: Sequence[ApiBlueprint]) -> bytes:
     return orjson.dumps(document.spec.to_dict())
 
 
-@page.get(f"{PREFIX}/openapi")  # the suffix .json is ignored on every path
+@page.get(f"{urls.API_PREFIX}/openapi")  # the suffix .json is ignored on every path
 def show_openapi() -> Response:
     """Return the document."""
     return Response(current_app.extensions[EXTENSION](), mimetype="application/json")

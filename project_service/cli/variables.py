@@ -30,6 +30,7 @@ from project_service.cli.parameters import project_named
 from project_service.factory import create_app
 from project_service.kit import exact_json
 from project_service.kit.db.session import rollback, unit_of_work
+from project_service.kit.http import urls
 
 REMOTE_TIMEOUT_SECONDS = 30
 
@@ -133,7 +134,7 @@ def _of_remote_server(
     server: str, token: str, project: str, environment: str, protected: bool
 ) -> list[EffectiveVariable]:
     query = urlencode({"environment": environment, "protected": str(protected).lower()})
-    url = f"{server.rstrip('/')}/api/v4/projects/{quote(project, safe='')}/variables/effective?{query}"
+    url = f"{server.rstrip('/')}{urls.API_PREFIX}/projects/{quote(project, safe='')}/variables/effective?{query}"
     if not url.startswith(("http://", "https://")):
         raise click.BadParameter("has to begin with https:// or http://", param_hint="--server")
     try:

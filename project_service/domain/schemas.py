@@ -93,7 +93,7 @@ class ProjectBasicSchema(ProjectIdentitySchema):
 
 
 def _links(project: Project) -> dict[str, str]:
-    own = urls.absolute(f"/api/v4/projects/{project.id}")
+    own = urls.absolute_api(f"/projects/{project.id}")
     return {"self": own} | {
         name: f"{own}/{path}"
         for name, path in (

@@ -58,7 +58,7 @@ class ExportStatusSchema(ProjectIdentitySchema):
     _links = fields.ConditionalField(
         lambda project: project.export_status == FINISHED,
         lambda project: {
-            "api_url": urls.absolute(f"/api/v4/projects/{project.id}/export/download"),
+            "api_url": urls.absolute_api(f"/projects/{project.id}/export/download"),
             "web_url": f"{project_url(project)}/download_export",
         },
         type="object",

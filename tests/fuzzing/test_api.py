@@ -23,8 +23,8 @@ from schemathesis import Config, engine
 from schemathesis.engine import events
 from sqlalchemy import text
 
-from project_service.access.api import PREFIX
 from project_service.kit.db.session import db, unit_of_work
+from project_service.kit.http.urls import API_PREFIX
 from tests.support.route_survey import PART, addresses, api_rules
 from tests.support.sample_data import ADA, DEV, GUS, MAX, NOBODY, OLIVE, RITA, SAM, make_token
 
@@ -70,7 +70,7 @@ class Alive:
         for pattern, there in self.addressed.items():
             if re.fullmatch(pattern, path):
                 if there and self.chance.random() < 0.5:
-                    address = PREFIX + self.chance.choice(there)
+                    address = API_PREFIX + self.chance.choice(there)
                     environ["PATH_INFO"] = address
                     environ["RAW_URI"] = environ["REQUEST_URI"] = f"{address}?{environ.get('QUERY_STRING', '')}"
                 return
@@ -80,7 +80,7 @@ class Alive:
 def addressed(app, filled):
     """Patterns of paths → addresses that are there."""
     read = functools.cache(lambda address: filled.get(address).json)
-    return {PREFIX + PART.sub("[^/]+", path): addresses(path, read) for _, path, _ in api_rules(app)}
+    return {API_PREFIX + PART.sub("[^/]+", path): addresses(path, read) for _, path, _ in api_rules(app)}
 
 
 def configuration(token: str | None, examples: int, seed: int) -> Config:
@@ -108,7 +108,7 @@ def fuzz(app: Flask, user_id: int | None, token: str | None, addressed: Any, exa
     found = Found()
     alive = Alive(app, user_id, found, addressed)
     schema = schemathesis.openapi.from_wsgi(
-        f"{PREFIX}/openapi.json", alive, config=configuration(token, examples, seed)
+        f"{API_PREFIX}/openapi.json", alive, config=configuration(token, examples, seed)
     )
     for event in engine.from_schema(schema).execute():
         if isinstance(event, events.ScenarioFinished):

@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from project_service.access.api import PREFIX
 from project_service.domain.access_levels import Role
+from project_service.kit.http.urls import API_PREFIX
 from tests.guards.test_routes import views
 from tests.support.sample_data import ADA, MAX, NOBODY, add_member, make_group, make_project, share
 
@@ -27,7 +27,7 @@ KINDS = {
 @pytest.fixture
 def document(app):
     """The document as clients get it."""
-    return app.test_client().get(f"{PREFIX}/openapi.json").json
+    return app.test_client().get(f"{API_PREFIX}/openapi.json").json
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_documented_queries_are_parsed(document, operations):
 
 
 def test_documented_forms_are_parsed(document, operations):
-    form = operations["put", f"{PREFIX}/projects/{{project}}/variables/{{key}}"]["requestBody"]["content"]
+    form = operations["put", f"{API_PREFIX}/projects/{{project}}/variables/{{key}}"]["requestBody"]["content"]
 
     assert form["application/x-www-form-urlencoded"]["encoding"] == {"filter": {"style": "deepObject", "explode": True}}
 
@@ -243,7 +243,7 @@ def test_responses_match_the_document(person, filled, document, operations, as_)
         names = re.findall(r"{(\w+)}", path)
         if method != "get" or not filled.keys() >= set(names):
             continue
-        response = as_(person).get(path.format(**filled).removeprefix(PREFIX))
+        response = as_(person).get(path.format(**filled).removeprefix(API_PREFIX))
         if response.status_code >= 500:
             found.add(f"{path} fails")
         if response.status_code == 200 and response.content_type == "application/json":

@@ -8,8 +8,8 @@ from urllib.parse import quote
 import pytest
 
 from project_service.access.abilities import RULES
-from project_service.access.api import PREFIX
 from project_service.domain.access_levels import Role
+from project_service.kit.http.urls import API_PREFIX
 from tests.support.git_repositories import keep_repository
 from tests.support.sample_data import (
     add_member,
@@ -34,7 +34,7 @@ def views(app):
     return [
         (rule, app.view_functions[rule.endpoint])
         for rule in app.url_map.iter_rules()
-        if rule.rule.startswith(PREFIX) and rule.endpoint.partition(".")[0] not in BESIDE
+        if rule.rule.startswith(API_PREFIX) and rule.endpoint.partition(".")[0] not in BESIDE
     ]
 
 
@@ -95,7 +95,7 @@ def paths(app, project, group, user):
     known = {"project": project.id, "group": group.id, "user": user.id}
     for rule, view in views(app):
         if getattr(view, "paged", False) and rule.arguments <= known.keys():
-            yield re.sub(r"<(\w+)>", lambda found: quote(str(known[found[1]])), rule.rule).removeprefix(PREFIX)
+            yield re.sub(r"<(\w+)>", lambda found: quote(str(known[found[1]])), rule.rule).removeprefix(API_PREFIX)
 
 
 def test_every_list_is_paginated(app, world, as_admin):

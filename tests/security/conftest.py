@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from project_service.access.api import PREFIX
 from project_service.kit.db.session import db
+from project_service.kit.http.urls import API_PREFIX
 
 
 @pytest.fixture
 def document(app: Flask) -> dict[str, Any]:
     """The API's own document."""
-    found: dict[str, Any] = app.test_client().get(f"{PREFIX}/openapi.json").json
+    found: dict[str, Any] = app.test_client().get(f"{API_PREFIX}/openapi.json").json
     return found
 
 

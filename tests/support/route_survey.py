@@ -17,7 +17,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from flask import Flask
 from werkzeug.routing import Rule
 
-from project_service.access.api import PREFIX
+from project_service.kit.http.urls import API_PREFIX
 
 PART = re.compile(r"<(?:\w+:)?(\w+)>")
 # what a row may be called by in the paths below its list, the name of the part itself first
@@ -43,9 +43,9 @@ def api_rules(app: Flask, *methods: str) -> list[tuple[str, str, Rule]]:
     """Method, path below ``/api/v4`` and rule of every operation of the API, of these methods or of all."""
     found = []
     for rule in app.url_map.iter_rules():
-        if rule.rule.startswith(PREFIX) and rule.endpoint.partition(".")[0] not in BESIDE:
+        if rule.rule.startswith(API_PREFIX) and rule.endpoint.partition(".")[0] not in BESIDE:
             known = sorted((rule.methods or set()) - {"HEAD", "OPTIONS"})
-            path = rule.rule.removeprefix(PREFIX)
+            path = rule.rule.removeprefix(API_PREFIX)
             found += [(method, path, rule) for method in known if not methods or method in methods]
     return found
 
@@ -104,7 +104,7 @@ def variations(document: dict[str, Any], path: str, known: dict[str, Any]) -> li
 
     ``known`` has ids by the names of parameters.
     """
-    operation = document["paths"][PREFIX + PART.sub(r"{\1}", path)]["get"]
+    operation = document["paths"][API_PREFIX + PART.sub(r"{\1}", path)]["get"]
     asked = {part["name"]: part["schema"] for part in operation.get("parameters", []) if part["in"] == "query"}
     orders = {name: asked.pop(name)["enum"] for name in ("order_by", "sort") if name in asked}
     pairs = [()] + [
@@ -170,7 +170,7 @@ def offered(address: str, page: str) -> list[str]:
 
 def body_of(document: dict[str, Any], method: str, path: str) -> dict[str, Any]:
     """The least that an operation takes, by the API's own document: what is required, and of alternatives one."""
-    operation = document["paths"][PREFIX + PART.sub(r"{\1}", path)][method.lower()]
+    operation = document["paths"][API_PREFIX + PART.sub(r"{\1}", path)][method.lower()]
     for content in operation.get("requestBody", {}).get("content", {}).values():
         schema = _resolved(document, content["schema"])
         names = [*schema.get("required", [])]

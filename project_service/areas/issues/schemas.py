@@ -29,7 +29,7 @@ def _references(issue: Issue) -> dict[str, str]:
 
 
 def _links(issue: Issue) -> dict[str, str]:
-    project = urls.absolute(f"/api/v4/projects/{issue.project_id}")
+    project = urls.absolute_api(f"/projects/{issue.project_id}")
     own = f"{project}/issues/{issue.iid}"
     return {"self": own, "notes": f"{own}/notes", "award_emoji": f"{own}/award_emoji", "project": project}
 

@@ -19,6 +19,7 @@ from werkzeug.routing import BaseConverter, IntegerConverter, PathConverter
 from project_service.kit.http.requests import Request, service_url
 
 API = "/api/"
+API_PREFIX = "/api/v4"
 MAX_ID = 2**63 - 1
 _ENCODED = re.compile(r"%(2[Ff]|25)")
 
@@ -140,6 +141,11 @@ def base_url() -> str:
 def absolute(path: str) -> str:
     """Return the absolute URL of a path."""
     return f"{base_url()}{path}"
+
+
+def absolute_api(path: str) -> str:
+    """Return the absolute URL of a path of the API."""
+    return absolute(f"{API_PREFIX}{path}")
 
 
 def encode(segment: str) -> str:

@@ -33,10 +33,10 @@ from project_service.domain import rate_limits
 from project_service.domain.rate_limits import LimitExceeded
 from project_service.kit import clock
 from project_service.kit.db.session import is_deadlock, reading
-from project_service.kit.http import errors, responses
+from project_service.kit.http import errors, responses, urls
 
 MAX_BODY_BYTES = 20 << 20
-COLLECTOR = "/api/v4/error_tracking/collector/api/<int:project_id>"
+COLLECTOR = f"{urls.API_PREFIX}/error_tracking/collector/api/<int:project_id>"
 # what SDKs make of the DSN of later releases of GitLab
 HOSTED_COLLECTOR = "/errortracking/api/v1/projects/api/<int:project_id>"
 EXPOSED_HEADERS = "X-Sentry-Error, X-Sentry-Rate-Limits, Retry-After"

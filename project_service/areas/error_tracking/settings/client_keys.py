@@ -84,4 +84,4 @@ def ensure_digest_key(setting: ErrorTrackingSetting) -> None:
 def dsn_of(key: ClientKey) -> str:
     """Return the address that is given to SDKs."""
     base = urlsplit(urls.base_url())
-    return f"{base.scheme}://{key.public_key}@{base.netloc}/api/v4/error_tracking/collector/{key.project_id}"
+    return f"{base.scheme}://{key.public_key}@{base.netloc}{urls.API_PREFIX}/error_tracking/collector/{key.project_id}"

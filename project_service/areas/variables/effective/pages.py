@@ -164,7 +164,7 @@ def _sent(query: dict[str, Any]) -> dict[str, str]:
 
 
 def _curl(project: Project, query: dict[str, Any]) -> str:
-    address = f"{urls.base_url()}/api/v4/projects/{project.id}/variables/effective"
+    address = urls.absolute_api(f"/projects/{project.id}/variables/effective")
     parameters = urlencode(_sent(query) | {"format": "dotenv"})
     return f"""curl --fail --silent --header "PRIVATE-TOKEN: $TOKEN" '{address}?{parameters}'"""
 

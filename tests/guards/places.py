@@ -115,7 +115,7 @@ def page_addresses(app: Flask, project: Project, people: dict[str, User]) -> dic
         tokens[start] = first(PersonalAccessToken.id, of_bot)
     newest = select(func.max(Pipeline.id)).where(Pipeline.project_id == project.id)  # what was said of it is of others
     values["pipeline_id"] = db.session.scalar(newest)
-    values["note_id"] = first(Note.id, Note.project_id == project.id, Note.noteable_type == "Issue")
+    values["note"] = first(Note.id, Note.project_id == project.id, Note.noteable_type == "Issue")
     variables: dict[str, int] = defaultdict(int)  # by how a rule begins, as tokens
     variables["/"] = first(Variable.id, Variable.project_id == project.id)
     variables["/groups/"] = first(GroupVariable.id, GroupVariable.namespace_id == project.namespace_id)

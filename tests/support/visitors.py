@@ -196,7 +196,7 @@ def values(
         "environment_id": environment.id,
         "error_id": error.id,
         "key_id": key.id,
-        "note_id": note.id,
+        "note": note.id,
         "finding_id": finding.id,
         "pipeline_id": finding.pipeline_id,
         "part": "activity",

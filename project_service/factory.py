@@ -81,6 +81,8 @@ from project_service.areas.repositories.releases import pages as release_pages
 from project_service.areas.repositories.releases import routes as release_routes
 from project_service.areas.repositories.transport.git_http import git_http
 from project_service.areas.repositories.writing import routes as writing_routes
+from project_service.areas.search import pages as search_pages
+from project_service.areas.search import routes as search
 from project_service.areas.variables import pages as variables_pages
 from project_service.areas.variables import routes as variables
 from project_service.areas.variables.effective import pages as effective_variable_pages
@@ -161,6 +163,7 @@ APIS = (
     environments.api,
     vulnerabilities.api,
     web_hooks.api,
+    search.api,
     audit.api,
     instance.api,
 )
@@ -196,6 +199,7 @@ PAGES = (
     alerts_settings.pages,
     alerts_requests.pages,
     todo_pages.pages,
+    search_pages.pages,
     environments_pages.pages,
     vulnerabilities_pages.pages,
     transfers_pages.pages,
@@ -204,7 +208,7 @@ PAGES = (
     audit_pages.pages,
     full_path_pages,
 )
-# loaded for what they register; modules called ``jobs`` in an area are found without being named here
+# loaded for what they register; modules called ``jobs`` or ``search_scope`` in an area are found without being named
 LOADED = (activity_pages, maintenance)
 REDIS_TIMEOUT_SECONDS = 3
 
@@ -215,7 +219,7 @@ def create_app(settings: Settings | None = None) -> responses.Application:
     """Create the application with these settings, by default those of the environment."""
     settings = settings or Settings.from_environment()
     logs.configure(settings.log_level, settings.log_format)
-    _import_jobs()
+    _import_registrations()
     os.umask(0o077)  # databases, files and sockets are accessible to this user only
     settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     app = responses.Application(
@@ -280,10 +284,10 @@ def _configure(app: responses.Application, settings: Settings) -> None:
     app.url_map.merge_slashes = False
 
 
-def _import_jobs() -> None:
-    """Import the modules with the jobs of all areas: workers know a job by its name, and the scheduler runs some."""
+def _import_registrations() -> None:
+    """Import the modules of all areas with jobs, which workers know by their names, and with scopes of the search."""
     for module in pkgutil.walk_packages(areas.__path__, f"{areas.__name__}."):
-        if module.name.endswith(".jobs"):
+        if module.name.endswith((".jobs", ".search_scope")):
             importlib.import_module(module.name)
 
 

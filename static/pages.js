@@ -221,3 +221,22 @@ for (const part of document.querySelectorAll("[data-counts]")) {
     part.replaceChildren(`${count}${is_more ? "+" : ""} new alert${count > 1 ? "s" : ""}, `, link);
   }, COUNTS_EVERY);
 }
+// single keys lead to pages; not in fields, where they are typed, and not with a modifier, which is the browser's
+const KEY_PAUSE = 1500;
+let keyBefore = "", keyAt = 0;
+const isTyping = (element) => element.isContentEditable || element.matches("input, textarea, select");
+addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) || document.querySelector("dialog[open]")) return;
+  const after = event.timeStamp - keyAt < KEY_PAUSE ? keyBefore : "", home = document.body.dataset.project;
+  keyBefore = event.key;
+  keyAt = event.timeStamp;
+  const pages = { h: "/", t: "/dashboard/todos" };
+  if (home) Object.assign(pages, { p: home, i: `${home}/-/issues`, a: `${home}/-/alert_management` });
+  const field = document.getElementById("query") ?? document.getElementById("find");
+  if (after === "g" && pages[event.key]) location.assign(pages[event.key]);
+  else if (event.key === "/" && field) {
+    event.preventDefault();
+    field.closest(".menus")?.parentNode.querySelector("details.menu")?.setAttribute("open", "");
+    field.focus();
+  } else if (event.key === "?") document.getElementById("keys")?.showModal();
+});

@@ -1,4 +1,4 @@
-"""Conditions for lists of issues and merge requests of several projects, by the rules of ``abilities``."""
+"""Conditions for lists of what several projects have, by the rules of ``abilities``."""
 
 from __future__ import annotations
 
@@ -36,3 +36,16 @@ def merge_requests_of_projects(caller: Caller) -> ColumnElement[bool]:
     opened = [Visibility.PUBLIC] if caller.external or caller.user_id is None else list(OPEN_VISIBILITIES)
     reported = Project.id.in_(authorized_projects(caller.user_id or 0, Role.REPORTER))
     return or_(and_(level == ENABLED, Project.visibility.in_(opened)), and_(level != DISABLED, reported))
+
+
+def projects_with_errors(caller: Caller) -> ColumnElement[bool]:
+    """The condition for lists of errors of several projects: that of ``READ_ERRORS``."""
+    return true() if caller.admin else Project.id.in_(authorized_projects(caller.user_id or 0, Role.REPORTER))
+
+
+def projects_with_findings(caller: Caller) -> ColumnElement[bool]:
+    """The condition for lists of findings of several projects: that of ``READ_VULNERABILITIES``."""
+    has_feature = projects_with(caller, "security_and_compliance")
+    if caller.admin:
+        return has_feature
+    return and_(has_feature, Project.id.in_(authorized_projects(caller.user_id or 0, Role.DEVELOPER)))

@@ -14,8 +14,10 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.domain.access_levels import Visibility
 from project_service.domain.users import User
-from project_service.kit.db.base import Base, Key, Model, Timestamps, unique_unless_deleting
+from project_service.kit.db import text_search
+from project_service.kit.db.base import Base, Key, Model, Timestamps, table_of, unique_unless_deleting
 from project_service.kit.db.session import db, one
+from project_service.kit.db.text_search import TextIndex
 from project_service.kit.http.errors import NotFound
 from project_service.kit.http.fields import whole_number
 
@@ -84,6 +86,9 @@ class Group(Namespace):
     lfs_enabled: Mapped[bool | None] = mapped_column(default=True, nullable=True)
     request_access_enabled: Mapped[bool | None] = mapped_column(default=True, nullable=True)
     default_branch_protection: Mapped[int | None] = mapped_column(default=2, nullable=True)
+
+
+TEXTS = text_search.add(TextIndex(table_of(Namespace), ("name", "path", "description")))
 
 
 class NamespaceAncestor(Base):

@@ -14,8 +14,10 @@ from project_service.domain.access_levels import Visibility
 from project_service.domain.namespaces import Namespace, NamespaceAncestor
 from project_service.domain.users import User
 from project_service.kit import clock
-from project_service.kit.db.base import Base, Key, Model, Timestamps, unique_unless_deleting
+from project_service.kit.db import text_search
+from project_service.kit.db.base import Base, Key, Model, Timestamps, table_of, unique_unless_deleting
 from project_service.kit.db.session import db
+from project_service.kit.db.text_search import TextIndex
 from project_service.kit.http.errors import NotFound
 from project_service.kit.http.fields import whole_number
 
@@ -104,6 +106,9 @@ class Project(Timestamps, Model):
     def content_id(self) -> int:
         """The id for lists of the content of the project: an id without content while an archive is being imported."""
         return NO_PROJECT if self.loading else self.id
+
+
+TEXTS = text_search.add(TextIndex(table_of(Project), ("name", "path", "description")))
 
 
 class Route(Base):

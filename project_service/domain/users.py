@@ -7,9 +7,11 @@ import datetime as dt
 from sqlalchemy import Select, false, func, or_, select
 from sqlalchemy.orm import Mapped, mapped_column
 
-from project_service.kit.db.base import Model, Timestamps, unique_unless_deleting
+from project_service.kit.db import text_search
+from project_service.kit.db.base import Model, Timestamps, table_of, unique_unless_deleting
 from project_service.kit.db.locking import lock_row
 from project_service.kit.db.session import db, one
+from project_service.kit.db.text_search import TextIndex
 from project_service.kit.http.errors import NotFound
 from project_service.kit.http.fields import whole_number
 
@@ -69,6 +71,9 @@ class User(Timestamps, Model):
         unique_unless_deleting("uq_users_username", "lower(username)"),
         unique_unless_deleting("uq_users_email", "lower(email)"),
     )
+
+
+TEXTS = text_search.add(TextIndex(table_of(User), ("name", "username")))
 
 
 def users() -> Select[User]:

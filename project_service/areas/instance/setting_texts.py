@@ -14,6 +14,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "Only administrators may choose these for projects and groups; existing ones keep theirs.",
         ),
         "default_projects_limit": ("Personal projects", "The number that a new user may have."),
+        "search_rate_limit": ("Searches per minute", "Of one user, on pages and by the API; 0 is unlimited."),
         "personal_access_token_prefix": ("Prefix of access tokens", "New tokens begin with it."),
     },
     "Repositories": {

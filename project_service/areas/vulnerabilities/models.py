@@ -21,8 +21,10 @@ from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.users import User
 from project_service.kit import clock
-from project_service.kit.db.base import Base, Key, Model, Timestamps, index_where_present
+from project_service.kit.db import text_search
+from project_service.kit.db.base import Base, Key, Model, Timestamps, index_where_present, table_of
 from project_service.kit.db.large_texts import LargeJson
+from project_service.kit.db.text_search import TextIndex
 
 DISMISSAL = "dismissal"
 ISSUE = "issue"
@@ -197,6 +199,9 @@ class TrackedFinding(Model):
     version: Mapped[str | None]
     first_seen_at: Mapped[dt.datetime]
     first_seen_pipeline_id: Mapped[int]
+
+
+TEXTS = text_search.add(TextIndex(table_of(TrackedFinding), ("name",)))
 
 
 class TrackedFindingState(Base):

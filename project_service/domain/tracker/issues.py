@@ -12,9 +12,11 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 from project_service.domain.projects import Project
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.users import User
-from project_service.kit.db.base import Base, Key, Model, Timestamps, index_where_present
+from project_service.kit.db import text_search
+from project_service.kit.db.base import Base, Key, Model, Timestamps, index_where_present, table_of
 from project_service.kit.db.large_texts import LargeText
 from project_service.kit.db.session import one
+from project_service.kit.db.text_search import TextIndex
 from project_service.kit.http.errors import RecordNotFound
 
 OPENED = "opened"
@@ -35,6 +37,7 @@ class Issue(Timestamps, Model):
     __tablename__ = "issues"
     __table_args__ = (
         UniqueConstraint("project_id", "iid"),
+        Index("ix_issues_created_at", "created_at", "id"),
         Index("ix_issues_project_id_created_at", "project_id", "created_at", "id"),
         Index("ix_issues_project_id_updated_at", "project_id", "updated_at", "id"),
         Index("ix_issues_project_id_due_date", "project_id", "due_date", "id"),
@@ -108,6 +111,9 @@ class IssueAssignee(Base):
 
     issue_id: Mapped[int] = mapped_column(Key, ForeignKey("issues.id", ondelete="CASCADE"), primary_key=True)
     user_id: Mapped[int] = mapped_column(Key, ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, index=True)
+
+
+TEXTS = text_search.add(TextIndex(table_of(Issue), ("title", "description")))
 
 
 def issues_of(project: Project) -> Select[Issue]:

@@ -9,9 +9,11 @@ from sqlalchemy import ForeignKey, Index, Select, UniqueConstraint, select
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.domain.projects import Project
-from project_service.kit.db.base import Model, Timestamps
+from project_service.kit.db import text_search
+from project_service.kit.db.base import Model, Timestamps, table_of
 from project_service.kit.db.large_texts import LargeText
 from project_service.kit.db.session import one
+from project_service.kit.db.text_search import TextIndex
 from project_service.kit.http.errors import NotFound
 
 ACTIVE = "active"
@@ -38,6 +40,9 @@ class Milestone(Timestamps, Model):
     start_date: Mapped[dt.date | None]
     due_date: Mapped[dt.date | None]
     extra: Mapped[dict[str, Any] | None] = mapped_column(deferred=True)
+
+
+TEXTS = text_search.add(TextIndex(table_of(Milestone), ("title", "description")))
 
 
 def milestones_of(project: Project) -> Select[Milestone]:

@@ -3,7 +3,7 @@
 Each ``TextIndex`` covers some columns of a table. On SQLite it is an FTS5 table, which a migration creates with the
 triggers that keep it current in the same transaction. On PostgreSQL it is an index of an expression, which
 ``create_missing`` creates after each upgrade where the server has the extension. Without an index, and for words of
-less than ``MIN_WORD_CHARACTERS``, the texts of rows are compared: callers bound how many (``needs_scan``).
+less than ``MIN_WORD_CHARACTERS``, the texts of rows are compared: callers bound how many (``needs_scan``, ``newest``).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
@@ -28,6 +29,7 @@ from sqlalchemy import (
     select,
     table,
     text,
+    tuple_,
 )
 
 from project_service.kit.db import searching
@@ -38,6 +40,7 @@ MAX_WORDS = 10
 EXTENSION = "pg_trgm"
 # more rows than this with a word: comparing texts in the order of a list finds a page of them sooner
 MAX_MATCHES = 10_000
+MAX_SCANNED_ROWS = 20_000  # the newest, by a search that no index serves
 _WORD = re.compile(r'"([^"]+)"|(\S+)')
 
 
@@ -68,10 +71,10 @@ def add(index: TextIndex) -> TextIndex:
     return index
 
 
-def words_of(query: str) -> list[str]:
-    """Return the words of a query in lower case; what is quoted is one word."""
+def words_of(query: str, most: int = MAX_WORDS) -> list[str]:
+    """Return the words of a query in lower case, up to ``most``; what is quoted is one word."""
     words = ((quoted or word).strip().lower().replace("\0", "") for quoted, word in _WORD.findall(query))
-    return list(dict.fromkeys(word for word in words if word))[:MAX_WORDS]
+    return list(dict.fromkeys(word for word in words if word))[:most]
 
 
 def needs_scan(index: TextIndex, words: Sequence[str]) -> bool:
@@ -79,8 +82,22 @@ def needs_scan(index: TextIndex, words: Sequence[str]) -> bool:
     return not any(map(_is_long, words)) or not has_index(index)
 
 
+def newest(statement: Select[Any], moment: Any, row_id: Any) -> tuple[Select[Any], bool]:
+    """Restrict a statement to its newest ``MAX_SCANNED_ROWS`` rows; return it and whether it leaves out any.
+
+    ``moment`` and ``row_id`` are the columns of the order, both descending; an index should serve it.
+    """
+    order = tuple_(moment, row_id)
+    columns = statement.order_by(None).with_only_columns(moment, row_id, maintain_column_froms=True)
+    last = columns.order_by(moment.desc(), row_id.desc()).offset(MAX_SCANNED_ROWS).limit(1)
+    oldest = db.session.execute(last).first()
+    return (statement, False) if oldest is None else (statement.where(order > tuple_(*oldest)), True)
+
+
 def has_index(index: TextIndex) -> bool:
-    """Whether the index exists in the current database."""
+    """Whether the index exists in the current database; an index that is not registered exists nowhere."""
+    if index not in INDEXES:
+        return False
     if db.engine.dialect.name == "sqlite":
         return True
     return db.session.scalar(select(cast(func.to_regclass(index.name), String))) is not None
@@ -88,7 +105,7 @@ def has_index(index: TextIndex) -> bool:
 
 def contains(index: TextIndex, words: Sequence[str]) -> ColumnElement[bool]:
     """Return the condition that the texts of a row contain all words, in any case."""
-    if db.engine.dialect.name != "sqlite":
+    if db.engine.dialect.name != "sqlite" or index not in INDEXES:
         return and_(*(_compares(index, word) for word in words))
     indexed = [word for word in words if _is_long(word)]
     compared = [_compares(index, word) for word in words if not _is_long(word)]

@@ -145,6 +145,16 @@ class MethodNotAllowed(ServiceError):
         return {"error": self.message}
 
 
+class RequestTimeout(ServiceError):
+    """What is asked for takes longer than one request may: 408 with the text under ``error``."""
+
+    status = 408
+    page_text = ("That takes too long", "Search for something more specific, or in a smaller place.")
+
+    def __init__(self) -> None:
+        super().__init__({"error": "Request timed out"})
+
+
 class Conflict(ServiceError):
     """The request conflicts with existing data, or is ambiguous."""
 

@@ -12,7 +12,9 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
 from project_service.kit import clock
-from project_service.kit.db.base import Base, Key, Model
+from project_service.kit.db import text_search
+from project_service.kit.db.base import Base, Key, Model, table_of
+from project_service.kit.db.text_search import TextIndex
 
 HOUR_SECONDS = 3600
 DAY_SECONDS = 24 * HOUR_SECONDS
@@ -96,6 +98,9 @@ class TrackedError(Model):
     issue_id: Mapped[int | None] = mapped_column(ForeignKey("issues.id", ondelete="SET NULL"))
     issue: Mapped[Issue | None] = relationship()
     created_at: Mapped[dt.datetime] = mapped_column(default=clock.now)
+
+
+TEXTS = text_search.add(TextIndex(table_of(TrackedError), ("title", "culprit")))
 
 
 class TrackedErrorDigest(Base):

@@ -42,7 +42,13 @@ ALL = "all"
 
 def default_branch(project: Project) -> str:
     """The branch whose findings are those of the project, also before it has a repository."""
-    return project.default_branch or instance_settings.setting("default_branch_name") or FALLBACK_BRANCH
+    return project.default_branch or fallback_branch()
+
+
+def fallback_branch() -> str:
+    """The default branch of projects without a repository."""
+    name: str | None = instance_settings.setting("default_branch_name")
+    return name or FALLBACK_BRANCH
 
 
 def pipelines_of(project: Project) -> Select[Pipeline]:

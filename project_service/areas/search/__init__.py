@@ -1,0 +1,1 @@
+"""Search across projects, in groups and in projects."""

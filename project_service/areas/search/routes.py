@@ -1,0 +1,74 @@
+"""The API of the search (search reference, sections 1 to 3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import g
+
+from project_service.access.abilities import Ability
+from project_service.access.api import ApiBlueprint, WithSchema
+from project_service.access.identity import caller
+from project_service.access.search_scopes import Search
+from project_service.areas.search import schemas, service
+from project_service.domain.namespaces import Group
+from project_service.domain.projects import Project
+from project_service.kit.http.pagination import PreparedPage, uncounted_headers
+from project_service.kit.http.schemas import Schema
+
+api = ApiBlueprint("search", __name__, description="Search across projects, in a group, and in a project.")
+
+
+@api.get("/search")
+@api.signed_in
+@api.allow(Ability.SIGNED_IN)
+@api.arguments(schemas.SearchSchema)
+@api.response(200)
+@api.paged
+def search_everywhere(fields: dict[str, Any]) -> WithSchema:
+    """Search everything that you may see."""
+    return _found(fields)
+
+
+@api.get("/groups/<group>/search")
+@api.signed_in
+@api.allow(Ability.READ_GROUP)
+@api.arguments(schemas.GroupSearchSchema)
+@api.response(200)
+@api.paged
+def search_group(group: Group, fields: dict[str, Any]) -> WithSchema:
+    """Search in a group and all below it."""
+    return _found(fields, group=group)
+
+
+@api.get("/projects/<project>/search", reads_repository=True)
+@api.signed_in
+@api.allow(Ability.READ_PROJECT)
+@api.arguments(schemas.ProjectSearchSchema)
+@api.response(200)
+@api.paged
+def search_project(project: Project, fields: dict[str, Any]) -> WithSchema:
+    """Search in a project."""
+    return _found(fields, project=project)
+
+
+def _found(fields: dict[str, Any], *, project: Project | None = None, group: Group | None = None) -> WithSchema:
+    search = Search(
+        caller(),
+        fields["search"],
+        project,
+        group,
+        state=fields["state"],
+        confidential=fields["confidential"],
+        ref=fields.get("ref"),
+        sort=fields["sort"],
+        include_archived=fields["include_archived"],
+    )
+    scope, matches = service.find(service.checked(search), fields["scope"])
+    page = g.page
+    rows = matches.listing.rows(page.offset, page.size + 1)
+    cut = PreparedPage(rows[: page.size], uncounted_headers(page, more=len(rows) > page.size))
+    if scope is None or scope.schema is None:
+        return WithSchema(Schema, cut)
+    prepare = scope.prepare
+    return WithSchema(scope.schema, cut, None if prepare is None else lambda shown: prepare(search, shown))

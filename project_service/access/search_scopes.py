@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 
-from sqlalchemy import ColumnElement, Select, and_
+from sqlalchemy import ColumnElement, Select, and_, select
 
-from project_service.access.abilities import visible_projects
 from project_service.access.identity import Caller
+from project_service.access.rules import visible_projects
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project, projects_below
 from project_service.kit.db import text_search
+from project_service.kit.db.session import db
 from project_service.kit.db.text_search import TextIndex
 from project_service.kit.http.fields import whole_number
 from project_service.kit.http.pagination import MAX_COUNTED_ROWS, ListedRows, Listing, SelectedRows
@@ -23,6 +24,7 @@ INSTANCE, GROUP, PROJECT = "instance", "group", "project"
 EVERYWHERE = (INSTANCE, GROUP, PROJECT)
 MAX_WORDS = 64
 MAX_CHARACTERS = 4096
+MAX_LISTED_PROJECTS = 20
 
 
 @dataclass(frozen=True, slots=False)
@@ -56,13 +58,29 @@ class Search:
         """The number that ``#12`` asks for."""
         return whole_number(self.text.strip()[1:]) if self.text.strip().startswith("#") else None
 
-    def within(self, project_id: Any) -> ColumnElement[bool]:
-        """Return the condition for rows joined with their projects: those of the place, in projects that are loaded."""
-        conditions = [Project.deleting_since.is_(None), Project.loading.is_(False), visible_projects(self.caller)]
+    @cached_property
+    def few_projects(self) -> list[int] | None:
+        """The ids of the projects that are searched; ``None`` if these are more than ``MAX_LISTED_PROJECTS``."""
         if self.project is not None:
-            return and_(project_id == self.project.id, *conditions)
+            return [self.project.content_id]
+        ids = list(db.session.scalars(select(Project.id).where(self._visible()).limit(MAX_LISTED_PROJECTS + 1)))
+        return ids if len(ids) <= MAX_LISTED_PROJECTS else None
+
+    def within(self, project_id: Any) -> ColumnElement[bool]:
+        """Return the condition for rows joined with their projects: those of the projects that are searched.
+
+        Few projects are listed, so that the rows of all others are not compared for a frequent word.
+        """
+        if self.few_projects is None:
+            return self._visible()
+        if len(self.few_projects) == 1:
+            return cast("ColumnElement[bool]", project_id == self.few_projects[0])
+        return cast("ColumnElement[bool]", project_id.in_(self.few_projects))
+
+    def _visible(self) -> ColumnElement[bool]:
+        conditions = [Project.deleting_since.is_(None), Project.loading.is_(False), visible_projects(self.caller)]
         if self.group is not None:
-            conditions.append(project_id.in_(projects_below(self.group)))
+            conditions.append(Project.id.in_(projects_below(self.group)))
         if not self.include_archived:
             conditions.append(Project.archived.is_(False))
         return and_(*conditions)

@@ -9,8 +9,9 @@ from sqlalchemy import select
 from sqlalchemy.orm import contains_eager, joinedload, selectinload
 
 from project_service.access import search_scopes, visible_notes
-from project_service.access.abilities import Ability, allowed, visible_issues
+from project_service.access.abilities import Ability, allowed
 from project_service.access.across_projects import issues_of_projects
+from project_service.access.rules import visible_issues
 from project_service.access.search_scopes import EVERYWHERE, NOTHING, PROJECT, Hit, Matches, Search, SearchScope
 from project_service.areas.issues.schemas import IssueSchema
 from project_service.domain.projects import Project

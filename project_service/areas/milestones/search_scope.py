@@ -8,7 +8,7 @@ from sqlalchemy import or_, select
 from sqlalchemy.orm import contains_eager, joinedload
 
 from project_service.access import search_scopes
-from project_service.access.abilities import projects_with
+from project_service.access.rules import projects_with
 from project_service.access.search_scopes import EVERYWHERE, Hit, Matches, Search, SearchScope
 from project_service.domain.projects import Project
 from project_service.domain.tracker.milestones import ACTIVE, TEXTS, Milestone

@@ -8,7 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import contains_eager, defer, joinedload
 
 from project_service.access import search_scopes
-from project_service.access.abilities import projects_with_alerts
+from project_service.access.rules import projects_with_alerts
 from project_service.access.search_scopes import EVERYWHERE, Hit, Matches, Search, SearchScope
 from project_service.areas.alerts.models import TEXTS, Alert, Severity, Status
 from project_service.domain.projects import Project

@@ -21,6 +21,7 @@ NEEDED = {
     "/": SIGNED_IN,
     "/projects/new": SIGNED_IN,
     "/projects/new/import": SIGNED_IN,
+    "/search": SIGNED_IN,
     "/dashboard/groups": SIGNED_IN,
     "/dashboard/todos": SIGNED_IN,
     "/groups/new": SIGNED_IN,

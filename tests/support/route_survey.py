@@ -29,6 +29,7 @@ FIRST_AND_LAST = 2
 LISTED_ELSEWHERE = {"/files": ("/tree", "path"), "/blobs": ("/tree", "id")}
 # parameters without which a route answers 400, by the end of its path
 NEEDED_QUERIES = {
+    "/search": "?scope=issues&search=till",
     "/compare": "?from=main&to=main",
     "/merge_base": "?refs[]=main&refs[]=main",
     "/files/<file_path>": "?ref=main",

@@ -289,7 +289,7 @@ def fill_lists(project: Project, group: Group, people: dict[str, User], client: 
         ("POST", f"{path}/environments", {"name": f"production{mark}", "external_url": "https://shop.example.org"}),
         ("PUT", f"{path}/error_tracking/settings", {"active": True, "integrated": True}),
         ("POST", f"/features/a_flag{mark}", {"value": "50"}),
-        ("PUT", "/application/settings", {"max_import_size": 50}),
+        ("PUT", "/application/settings", {"max_import_size": 50, "search_rate_limit": 0}),
     ):
         response = client.open(method, address, json=fields)
         assert response.status_code < 300, (method, address, response.text)

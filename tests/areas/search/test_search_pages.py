@@ -28,8 +28,9 @@ def test_the_overview_shows_matches_of_every_scope_that_the_reader_may_see(fille
     shown = {
         name: [scope.name for scope in SCOPES if f'id="found-{scope.name}"' in page] for name, page in pages.items()
     }
-    assert shown[OLIVE] == ["projects", "groups", "issues", "alerts", "errors", "merge_requests", "milestones"]
-    assert shown[RITA] == [name for name in shown[OLIVE] if name != "alerts"]
+    tracked = ["issues", "alerts", "errors", "findings", "merge_requests", "milestones"]
+    assert shown[OLIVE] == ["projects", "groups", "users", *tracked]
+    assert shown[RITA] == [name for name in shown[OLIVE] if name not in ("alerts", "findings")]
     assert shown[GUS] == [name for name in shown[RITA] if name not in ("errors", "merge_requests")]
 
 
@@ -52,7 +53,7 @@ def test_code_and_commits_are_searched_in_a_project(scope, visit, project, tmp_p
     word = {"blobs": "return", "commits": "feature"}[scope]
     page = visit(RITA).get(f"/search?search={word}&scope={scope}&project_id={project.id}").text
 
-    assert {"blobs": 'href="/acme/shop/-/blob/main/app.py#L1-2"', "commits": "/acme/shop/-/commit/"}[scope] in page
+    assert {"blobs": 'href="/acme/shop/-/blob/main/app.py#L1-3"', "commits": "/acme/shop/-/commit/"}[scope] in page
 
 
 def test_every_scope_has_a_tab_and_answers(filled, visit, project):

@@ -55,12 +55,17 @@ CHOICES = (
     " /<path:project>/-/alert_management/<int:iid>/details"
     " /<path:project>/-/alert_management/<int:iid>/details/<any(overview,metrics,activity):part>"
 )
+SEARCHES = "/search /groups/<group>/search /projects/<project>/search"
+NEWEST = "the newest that the caller may see are compared: 20,000 at most, unless a word is frequent"
 EXAMINATION = "/admin/health"  # looks for secrets in every table that has some
 EXPORTS = "/projects/<project>/export /<path:project>/-/settings/general /<project_path:project>/download_export"
 TOKENS = "personal_access_tokens"
 TOKEN_PAGES = "/<path:project>/-/settings/access_tokens /groups/<path:group>/-/settings/access_tokens"
 JOB_VARIABLES = "/<path:project>/-/settings/ci_cd/job_variables /<path:project>/-/settings/ci_cd/job_variables/download"
 ALLOWED = (
+    Allowed(WALKED, "issues", SEARCHES, NEWEST),
+    Allowed(READ, "issues", SEARCHES, NEWEST),
+    Allowed(SORTED, "issues", SEARCHES, NEWEST),
     Allowed(WALKED, "users", "/users /personal_access_tokens /admin/users /users/sign_in", ALL),
     Allowed(READ, "tasks", "/admin/tasks", "counts all there are, for administrators alone"),
     Allowed(WALKED, TOKENS, "/personal_access_tokens", ALL),

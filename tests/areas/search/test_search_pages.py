@@ -30,7 +30,7 @@ def test_the_overview_shows_matches_of_every_scope_that_the_reader_may_see(fille
     }
     tracked = ["issues", "alerts", "errors", "findings", "merge_requests", "milestones"]
     assert shown[OLIVE] == ["projects", "groups", "users", *tracked]
-    assert shown[RITA] == [name for name in shown[OLIVE] if name not in ("alerts", "findings")]
+    assert shown[RITA] == ["users", *(name for name in tracked if name not in ("alerts", "findings"))]
     assert shown[GUS] == [name for name in shown[RITA] if name not in ("errors", "merge_requests")]
 
 

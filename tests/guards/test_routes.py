@@ -11,6 +11,7 @@ from project_service.access.abilities import RULES
 from project_service.domain.access_levels import Role
 from project_service.kit.http.urls import API_PREFIX
 from tests.support.git_repositories import keep_repository
+from tests.support.route_survey import NEEDED_QUERIES
 from tests.support.sample_data import (
     add_member,
     make_error,

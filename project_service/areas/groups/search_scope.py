@@ -15,7 +15,7 @@ def find(search: Search) -> Matches:
     statement = groups().where(visible_groups(search.caller))
     if search.group is not None:
         statement = statement.where(Group.id.in_(descendants_of(search.group)), Group.id != search.group.id)
-    return search_scopes.matching(search, TEXTS, statement, Group.created_at, Group.id)
+    return search_scopes.matching(search, TEXTS, statement, Group.id, Group.id)
 
 
 def show(group: Any) -> Hit:

@@ -22,7 +22,7 @@ def find(search: Search) -> Matches:
         statement = statement.where(members)
     has_address = func.lower(User.email) == search.text.strip().lower()
     by_address = User.id.in_(select(User.id).where(has_address, User.deleting_since.is_(None)))
-    return search_scopes.matching(search, TEXTS, statement, User.created_at, User.id, by_address)
+    return search_scopes.matching(search, TEXTS, statement, User.id, User.id, by_address)
 
 
 def _members(search: Search) -> ColumnElement[bool] | None:

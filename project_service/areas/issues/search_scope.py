@@ -8,10 +8,10 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import contains_eager, joinedload, selectinload
 
-from project_service.access import search_scopes, visible_notes
+from project_service.access import search_scopes
 from project_service.access.abilities import Ability, allowed
 from project_service.access.across_projects import issues_of_projects
-from project_service.access.rules import visible_issues
+from project_service.access.rules import visible_issues, visible_notes
 from project_service.access.search_scopes import EVERYWHERE, NOTHING, PROJECT, Hit, Matches, Search, SearchScope
 from project_service.areas.issues.schemas import IssueSchema
 from project_service.domain.projects import Project
@@ -74,7 +74,7 @@ def find_notes(search: Search) -> Matches:
         return NOTHING
     either = readable[0] if len(readable) == 1 else readable[0] | readable[1]
     statement = select(Note).where(
-        Note.project_id == project.content_id, Note.system.is_(False), visible_notes_in(search.caller, project)
+        Note.project_id == project.content_id, Note.system.is_(False), visible_notes(search.caller, project)
     )
     statement = statement.where(either).options(joinedload(Note.author), joinedload(Note.project), NO_LAZY_LOADING)
     return search_scopes.matching(search, NOTE_TEXTS, statement, Note.id, Note.id)

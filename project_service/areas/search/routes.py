@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import g
-
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint, WithSchema
 from project_service.access.identity import caller
@@ -13,7 +11,7 @@ from project_service.access.search_scopes import Search
 from project_service.areas.search import schemas, service
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
-from project_service.kit.http.pagination import PreparedPage, uncounted_headers
+from project_service.kit.http.pagination import Paging, PreparedPage, uncounted_headers
 from project_service.kit.http.schemas import Schema
 
 api = ApiBlueprint("search", __name__, description="Search across projects, in a group, and in a project.")
@@ -25,9 +23,10 @@ api = ApiBlueprint("search", __name__, description="Search across projects, in a
 @api.arguments(schemas.SearchSchema)
 @api.response(200)
 @api.paged
-def search_everywhere(fields: dict[str, Any]) -> WithSchema:
+@api.takes_paging
+def search_everywhere(fields: dict[str, Any], paging: Paging) -> WithSchema:
     """Search everything that you may see."""
-    return _found(fields)
+    return _found(fields, paging)
 
 
 @api.get("/groups/<group>/search")
@@ -36,9 +35,10 @@ def search_everywhere(fields: dict[str, Any]) -> WithSchema:
 @api.arguments(schemas.GroupSearchSchema)
 @api.response(200)
 @api.paged
-def search_group(group: Group, fields: dict[str, Any]) -> WithSchema:
+@api.takes_paging
+def search_group(group: Group, fields: dict[str, Any], paging: Paging) -> WithSchema:
     """Search in a group and all below it."""
-    return _found(fields, group=group)
+    return _found(fields, paging, group=group)
 
 
 @api.get("/projects/<project>/search", reads_repository=True)
@@ -47,12 +47,15 @@ def search_group(group: Group, fields: dict[str, Any]) -> WithSchema:
 @api.arguments(schemas.ProjectSearchSchema)
 @api.response(200)
 @api.paged
-def search_project(project: Project, fields: dict[str, Any]) -> WithSchema:
+@api.takes_paging
+def search_project(project: Project, fields: dict[str, Any], paging: Paging) -> WithSchema:
     """Search in a project."""
-    return _found(fields, project=project)
+    return _found(fields, paging, project=project)
 
 
-def _found(fields: dict[str, Any], *, project: Project | None = None, group: Group | None = None) -> WithSchema:
+def _found(
+    fields: dict[str, Any], paging: Paging, *, project: Project | None = None, group: Group | None = None
+) -> WithSchema:
     search = Search(
         caller(),
         fields["search"],
@@ -65,9 +68,8 @@ def _found(fields: dict[str, Any], *, project: Project | None = None, group: Gro
         include_archived=fields["include_archived"],
     )
     scope, matches = service.find(service.checked(search), fields["scope"])
-    page = g.page
-    rows = matches.listing.rows(page.offset, page.size + 1)
-    cut = PreparedPage(rows[: page.size], uncounted_headers(page, more=len(rows) > page.size))
+    rows = matches.listing.rows(paging.offset, paging.size + 1)
+    cut = PreparedPage(rows[: paging.size], uncounted_headers(paging, more=len(rows) > paging.size))
     if scope is None or scope.schema is None:
         return WithSchema(Schema, cut)
     prepare = scope.prepare

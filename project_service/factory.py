@@ -44,9 +44,12 @@ from project_service.areas.audit import routes as audit
 from project_service.areas.environments import pages as environments_pages
 from project_service.areas.environments import routes as environments
 from project_service.areas.error_tracking.collection.collector import collector
+from project_service.areas.error_tracking.errors import comment_pages as error_comment_pages
+from project_service.areas.error_tracking.errors import event_pages as error_event_pages
 from project_service.areas.error_tracking.errors import pages as error_pages
 from project_service.areas.error_tracking.errors import routes as error_routes
 from project_service.areas.error_tracking.releases import pages as error_release_pages
+from project_service.areas.error_tracking.releases import routes as error_release_routes
 from project_service.areas.error_tracking.releases.sentry_api import sentry_api
 from project_service.areas.error_tracking.settings import pages as error_tracking_pages
 from project_service.areas.error_tracking.settings import routes as error_tracking
@@ -153,6 +156,7 @@ APIS = (
     release_routes.api,
     error_tracking.api,
     error_routes.api,
+    error_release_routes.api,
     namespaces.api,
     activity.api,
     issues.api,
@@ -184,6 +188,8 @@ PAGES = (
     effective_variable_pages.pages,
     error_tracking_pages.pages,
     error_pages.pages,
+    error_event_pages.pages,
+    error_comment_pages.pages,
     error_release_pages.pages,
     protected_ref_pages.pages,
     repositories_pages.pages,

@@ -1,10 +1,11 @@
 // What pages do better with scripts than without; none of it is needed.
-for (const button of document.querySelectorAll("[data-copies]")) {
+for (const button of document.querySelectorAll("[data-copies], [data-copies-from]")) {
   if (!navigator.clipboard) continue;
   button.hidden = false;
   button.addEventListener("click", async () => {
-    const field = document.getElementById(button.dataset.copies);
-    await navigator.clipboard.writeText(field.value ?? field.textContent);
+    const { copies, copiesFrom } = button.dataset, field = copies && document.getElementById(copies);
+    const text = field ? field.value ?? field.textContent : await (await fetch(copiesFrom)).text();
+    await navigator.clipboard.writeText(text);
     button.firstChild.data = "Copied";
     setTimeout(() => { button.firstChild.data = "Copy"; }, 2000);
   });

@@ -70,6 +70,11 @@ def add(entry: NavigationEntry, menu: str = "project") -> None:
         entries.sort(key=lambda entry: entry.order)
 
 
+def has_entry(address: str, menu: str = "project") -> bool:
+    """Whether a menu leads to an address."""
+    return any(entry.address == address for entry in MENUS[menu])
+
+
 def init_app(app: Flask) -> None:
     """Register the globals and filters of the templates."""
     app.context_processor(_signed_in)

@@ -7,15 +7,17 @@ what they ask for is done, so that concurrent ones cannot exceed a limit.
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import and_, case, delete, or_, select, update
+from sqlalchemy import bindparam, case, delete, select, update
 from sqlalchemy.orm import Mapped, mapped_column
 
 from project_service.kit import clock
-from project_service.kit.db.base import Model
+from project_service.kit.db.base import Base, Model, Timestamp
 from project_service.kit.db.session import db, insert, unit_of_work
 from project_service.kit.http.errors import TooManyRequests
 
@@ -119,12 +121,9 @@ def wait_of(*counters: CallCounter) -> dt.timedelta | None:
     limited = [counter for counter in counters if counter.limit.calls > 0]
     if not limited:
         return None
-    is_full = (
-        and_(RateLimitWindow.subject == counter.key, RateLimitWindow.calls >= counter.limit.calls)
-        for counter in limited
-    )
-    statement = select(RateLimitWindow.until).where(or_(*is_full), RateLimitWindow.until > now)
-    ends = list(db.session.scalars(statement))
+    calls = {counter.key: counter.limit.calls for counter in limited}
+    rows = db.session.connection().execute(CURRENT_WINDOWS, {"subjects": list(calls), "now": now})
+    ends = [until for subject, counted, until in rows if counted >= calls[subject]]
     return max(ends) - now if ends else None
 
 
@@ -172,19 +171,27 @@ def seconds_of(wait: dt.timedelta) -> int:
 def _increment(counter: CallCounter) -> tuple[int, dt.datetime]:
     """Count one call; return the calls of the window and its end."""
     now = clock.now()
-    until = counter.limit.window_end(now)
-    is_over = RateLimitWindow.until <= now
-    statement = (
-        insert(RateLimitWindow)
-        .values(subject=counter.key, calls=1, until=until)
-        .on_conflict_do_update(
-            index_elements=["subject"],
-            set_={
-                "calls": case((is_over, 1), else_=RateLimitWindow.calls + 1),
-                "until": case((is_over, until), else_=RateLimitWindow.until),
-            },
-        )
-        .returning(RateLimitWindow.calls, RateLimitWindow.until)
-    )
-    calls, ends_at = db.session.execute(statement).one()
+    values = {"counted": counter.key, "end": counter.limit.window_end(now), "now": now}
+    calls, ends_at = db.session.connection().execute(_increment_statement(db.engine.dialect.name), values).one()
     return calls, ends_at
+
+
+@functools.cache
+def _increment_statement(_dialect: str) -> Any:
+    row = insert(WINDOWS).values(subject=bindparam("counted"), calls=1, until=bindparam("end"))
+    window = WINDOWS.c
+    is_over = window.until <= NOW
+    changed = {
+        "calls": case((is_over, 1), else_=window.calls + 1),
+        "until": case((is_over, row.excluded.until), else_=window.until),
+    }
+    counted = row.on_conflict_do_update(index_elements=["subject"], set_=changed)
+    return counted.returning(window.calls, window.until)
+
+
+# Core statements that are built once: many requests count, and the ORM takes longer to build them than to send them.
+WINDOWS = Base.metadata.tables[RateLimitWindow.__tablename__]
+NOW = bindparam("now", type_=Timestamp())
+CURRENT_WINDOWS = select(WINDOWS.c.subject, WINDOWS.c.calls, WINDOWS.c.until).where(
+    WINDOWS.c.subject.in_(bindparam("subjects", expanding=True)), WINDOWS.c.until > NOW
+)

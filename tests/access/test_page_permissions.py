@@ -19,6 +19,8 @@ ADMINISTRATOR = 100
 NEEDED = {
     "/<path:full_path>": Role.GUEST,
     "/<path:project>/-/settings/<page>": Role.MAINTAINER,
+    "/<path:project>/-/error_tracking/<error_id>/notes/<int:comment_id>/edit": Role.MAINTAINER,
+    "/<path:project>/-/error_tracking/<error_id>/notes/<int:comment_id>/delete": Role.MAINTAINER,
     "/<path:project>/-/project_members/<int:user_id>/remove": Role.MAINTAINER,
     "/groups/<path:group>/-/group_members/<int:user_id>/remove": Role.OWNER,
     "/<path:project>/-/issues/<int:iid>/edit": Role.REPORTER,

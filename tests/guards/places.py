@@ -10,8 +10,10 @@ from flask import Flask
 from sqlalchemy import func, select
 
 from project_service.areas.alerts.models import AlertIntegration, AlertRequest
+from project_service.areas.error_tracking.errors.models import TARGET as ERROR
 from project_service.areas.error_tracking.errors.models import TrackedError
-from project_service.areas.error_tracking.settings.models import ClientKey
+from project_service.areas.error_tracking.releases.models import ErrorRelease
+from project_service.areas.error_tracking.settings.models import ClientKey, ErrorIgnoreRule
 from project_service.areas.variables.models import GroupVariable, InstanceVariable, Variable
 from project_service.areas.vulnerabilities.models import Finding, Pipeline
 from project_service.areas.webhooks.models import WebHook, WebHookLog
@@ -83,6 +85,7 @@ def page_addresses(app: Flask, project: Project, people: dict[str, User]) -> dic
         "environment_id": Environment,
         "error_id": TrackedError,
         "key_id": ClientKey,
+        "rule_id": ErrorIgnoreRule,
         "finding_id": Finding,
         "hook_id": WebHook,
     }
@@ -95,6 +98,7 @@ def page_addresses(app: Flask, project: Project, people: dict[str, User]) -> dic
         "group": "acme",
         "iid": 1,
         "part": "metrics",
+        "event_id": "latest",
         "place": "main/README.md",
         "folder": "main",
         "sha": "main",
@@ -116,6 +120,8 @@ def page_addresses(app: Flask, project: Project, people: dict[str, User]) -> dic
     newest = select(func.max(Pipeline.id)).where(Pipeline.project_id == project.id)  # what was said of it is of others
     values["pipeline_id"] = db.session.scalar(newest)
     values["note"] = first(Note.id, Note.project_id == project.id, Note.noteable_type == "Issue")
+    values["version"] = db.session.scalar(select(ErrorRelease.version).where(ErrorRelease.project_id == project.id))
+    values["comment_id"] = first(Note.id, Note.project_id == project.id, Note.noteable_type == ERROR)
     variables: dict[str, int] = defaultdict(int)  # by how a rule begins, as tokens
     variables["/"] = first(Variable.id, Variable.project_id == project.id)
     variables["/groups/"] = first(GroupVariable.id, GroupVariable.namespace_id == project.namespace_id)

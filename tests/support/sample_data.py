@@ -14,8 +14,10 @@ from typing import Any
 from sqlalchemy import insert, select
 
 from project_service.areas.alerts.models import Alert, AlertIntegration, AlertRequest
+from project_service.areas.error_tracking.errors import comments, merging
 from project_service.areas.error_tracking.errors.models import (
     HOUR_SECONDS,
+    MergedError,
     TrackedError,
     TrackedErrorCount,
     TrackedErrorEvent,
@@ -224,6 +226,14 @@ def make_error(project: Project, title: str = "The till is stuck", **fields: Any
     return error
 
 
+def make_merge(error: TrackedError, other: TrackedError, user: User) -> MergedError:
+    """Merge an error into another one, which has a comment."""
+    with unit_of_work():
+        comments.comment(user, error, "It squeaks")
+        merging.merge_chosen(user, error, [other])
+    return db.session.scalars(select(MergedError).where(MergedError.error_id == error.id)).one()
+
+
 def make_release(project: Project, tag: str = "v1.0") -> Release:
     """A release with a link."""
     link = ReleaseLink(name="Manual", url="https://docs.example.org/")
@@ -288,6 +298,7 @@ def fill_lists(project: Project, group: Group, people: dict[str, User], client: 
         ("POST", f"{path}/issues", {"title": f"The till is open {mark}", "description": "Since *noon*"}),
         ("POST", f"{path}/environments", {"name": f"production{mark}", "external_url": "https://shop.example.org"}),
         ("PUT", f"{path}/error_tracking/settings", {"active": True, "integrated": True}),
+        ("POST", f"{path}/error_tracking/ignore_rules", {"title": f"Script error {mark}*"}),
         ("POST", f"/features/a_flag{mark}", {"value": "50"}),
         ("PUT", "/application/settings", {"max_import_size": 50, "search_rate_limit": 0}),
     ):
@@ -297,7 +308,8 @@ def fill_lists(project: Project, group: Group, people: dict[str, User], client: 
             client.post(f"{address}/{response.json['iid']}/notes", json={"body": "Still is"})
     security_reports.ingest(client, project, security_reports.bill(f"till{mark}"), "")
     security_reports.ingest(client, project, security_reports.report(security_reports.vulnerability()))
-    make_error(project, f"The till is stuck {mark}")
+    error = make_error(project, f"The till is stuck {mark}")
+    make_merge(error, make_error(project, f"The till is jammed {mark}"), people[DEV])
     make_release(project, f"v1.0{mark}")
     make_source_map_bundle(project, f"shop@1.0{mark}", people[DEV])
     for owner in (project, group, None):

@@ -11,12 +11,16 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from sqlalchemy import select
 from werkzeug.routing import Rule
 from werkzeug.test import TestResponse
 
 from project_service.access.identity import SESSION_KEY
 from project_service.access.pages import PageBlueprint
 from project_service.areas.alerts.models import Alert, AlertIntegration, AlertRequest
+from project_service.areas.error_tracking.errors.models import TARGET as ERROR
+from project_service.areas.error_tracking.releases.models import ErrorRelease
+from project_service.areas.error_tracking.settings.models import ErrorIgnoreRule
 from project_service.areas.variables.models import GroupVariable, InstanceVariable, Variable
 from project_service.areas.vulnerabilities.models import Finding
 from project_service.domain.access_levels import Role
@@ -29,6 +33,7 @@ from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.milestones import Milestone
+from project_service.domain.tracker.notes import Note
 from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.session import db
@@ -161,6 +166,8 @@ def values(
     sample_data.make_release(project)
     key = track_errors(project)
     error = sample_data.make_error(project)
+    sample_data.make_merge(error, sample_data.make_error(project, "The till is jammed"), people[OLIVE])
+    comment = db.session.scalars(select(Note).where(Note.noteable_type == ERROR)).one()
     project.import_status = "failed"  # otherwise there is nothing to confirm
     note = issue_rules.create_note(people[OLIVE], issue, body="Indeed.")
     db.session.commit()
@@ -197,10 +204,15 @@ def values(
         "error_id": error.id,
         "key_id": key.id,
         "note": note.id,
+        "comment_id": comment.id,
+        "event_id": "latest",
         "finding_id": finding.id,
         "pipeline_id": finding.pipeline_id,
         "part": "activity",
         "change": "done",
+        "merged_id": 0,
+        "version": store(ErrorRelease(project_id=project.id, version="shop@1.0")).version,
+        "rule_id": store(ErrorIgnoreRule(project_id=project.id, title="Script error*")).id,
     }
 
 

@@ -6,6 +6,7 @@ the body (400, 413), the rate limit (429). Every answer may be read by browsers 
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import io
 import uuid
@@ -212,6 +213,9 @@ def _receiver(project_id: int, key: str) -> EventReceiver:
     if client_keys.PUBLIC_KEY.fullmatch(key):
         with reading():
             receiver = find_receiver(project_id, key)
+            if receiver is not None:
+                counter = event_limits.counter_of(project_id, receiver.event_limit)
+                receiver = dataclasses.replace(receiver, wait=event_limits.wait_of(counter))
     if receiver is None:
         raise CollectorRefused(404, "404 Not Found", "the project or the key is unknown")
     return receiver
@@ -229,6 +233,8 @@ def _body() -> io.BufferedReader:
 
 def _store(receiver: EventReceiver, envelope: Envelope, ignored_type: str | None = None) -> Response:
     now = clock.now()
+    if envelope.check_ins:
+        event_limits.count_check_ins(receiver.project_id, now, envelope.check_ins)
     raw = None if envelope.event is None else _read_event(envelope.event)
     if raw is not None and ignored_type is not None and raw.get("type") == ignored_type:
         return json_response({})
@@ -239,9 +245,9 @@ def _store(receiver: EventReceiver, envelope: Envelope, ignored_type: str | None
         return json_response({})
     event_id = envelopes.read_event_id(envelope.header.get("event_id"))
     event_id = event_id or envelopes.read_event_id(raw.get("event_id")) or uuid.uuid4().hex
+    if receiver.wait is not None:
+        raise _over_limit(receiver, receiver.wait)
     counter = event_limits.counter_of(receiver.project_id, receiver.event_limit)
-    if (wait := event_limits.wait_of(counter)) is not None:
-        raise _over_limit(receiver, wait)
     arrival = Arrival(now, read_time(envelope.header.get("sent_at")), request.remote_addr, receiver.stores_addresses)
     event = parse_event(raw, arrival, Cleaner(receiver.hidden_keys))
 

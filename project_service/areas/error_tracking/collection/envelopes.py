@@ -30,7 +30,8 @@ EVENT_ID = re.compile(r"[0-9a-f]{32}")
 DEFLATE, RAW_DEFLATE = 15, -15  # the parameters of zlib
 MAX_FRAMES = 10_000  # empty ones take processor time and become nothing
 GZIP = "gzip"
-EVENT, CLIENT_REPORT = "event", "client_report"
+EVENT, CLIENT_REPORT, CHECK_IN = "event", "client_report", "check_in"
+MAX_COUNTED_CHECK_INS = 100  # of one envelope
 
 
 class UnknownEncoding(Exception):
@@ -47,11 +48,15 @@ class EventTooLarge(Exception):
 
 @dataclass(slots=True)
 class Envelope:
-    """The header of an envelope and the items that are taken: at most one event, and reports of what SDKs dropped."""
+    """The header of an envelope and the items that are taken: at most one event, and reports of what SDKs dropped.
+
+    Check-ins of scheduled jobs are only counted.
+    """
 
     header: dict[str, Any]
     event: bytes | None = None
     reports: list[bytes] = field(default_factory=list)
+    check_ins: int = 0
 
 
 class Decompressor(Protocol):
@@ -272,6 +277,8 @@ def read_items(header: dict[str, Any], body: io.BufferedReader, max_event_bytes:
             envelope.event = payload
         elif kind == CLIENT_REPORT and payload is not None and len(envelope.reports) < MAX_REPORTS:
             envelope.reports.append(payload)
+        elif kind == CHECK_IN and envelope.check_ins < MAX_COUNTED_CHECK_INS:
+            envelope.check_ins += 1
     return envelope
 
 

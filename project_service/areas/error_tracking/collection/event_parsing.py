@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from project_service.areas.error_tracking.collection import grouping, javascript_stacks, stack_traces
+from project_service.areas.error_tracking.collection.derived_tags import derived_tags
 from project_service.areas.error_tracking.collection.javascript_stacks import StackKey
 from project_service.areas.error_tracking.collection.messages import message_of
 from project_service.areas.error_tracking.collection.native_frames import Image, images_of
@@ -133,6 +134,8 @@ def parse_event(raw: dict[str, Any], arrival: Arrival, cleaner: Cleaner) -> Pars
     if stack_key is not None and stack_key.debug_ids:
         details["debug_ids"] = stack_key.debug_ids
     summary = {name: event[name] for name in SUMMARY_NAMES}
+    if derived := derived_tags(details["contexts"], event["request"]):
+        summary["derived_tags"] = derived
     shown = (value if is_typed else message.text or value) or None
     details = _bounded(details, MAX_STORED_BYTES - len(exact_json.dumps(summary)))
     return ParsedEvent(

@@ -15,9 +15,10 @@ from typing import Any
 
 from sqlalchemy import bindparam, case, delete, exists, func, or_, select, update
 
-from project_service.areas.error_tracking.collection import follow_ups
+from project_service.areas.error_tracking.collection import follow_ups, ignoring
 from project_service.areas.error_tracking.collection.event_parsing import ParsedEvent
 from project_service.areas.error_tracking.collection.receivers import EventReceiver
+from project_service.areas.error_tracking.errors import comments
 from project_service.areas.error_tracking.errors.models import (
     DAY_SECONDS,
     HOUR_SECONDS,
@@ -33,6 +34,7 @@ from project_service.areas.error_tracking.errors.models import (
 )
 from project_service.areas.error_tracking.releases import arrivals
 from project_service.areas.error_tracking.releases import service as releases
+from project_service.areas.error_tracking.releases.models import ErrorRelease
 from project_service.kit.db.base import Base, Timestamp
 from project_service.kit.db.session import db, insert
 
@@ -40,9 +42,10 @@ MAX_USERS_PER_ERROR = 10_000
 MAX_FACETS_PER_ERROR = 200
 PRUNE_BATCH = 50
 MAX_ATTEMPTS = 5
+IGNORED = "ignored_by_a_rule"
 
 # Core tables and the session's connection: the ORM takes twice the time for what every event reads and writes.
-ERRORS, EVENTS, COUNTS, DIGESTS, FACETS, USERS = (
+ERRORS, EVENTS, COUNTS, DIGESTS, FACETS, USERS, RELEASES = (
     Base.metadata.tables[model.__tablename__]
     for model in (
         TrackedError,
@@ -51,6 +54,7 @@ ERRORS, EVENTS, COUNTS, DIGESTS, FACETS, USERS = (
         TrackedErrorDigest,
         TrackedErrorFacet,
         TrackedErrorUser,
+        ErrorRelease,
     )
 )
 E = ERRORS.c
@@ -78,8 +82,14 @@ class StoredOccurrence:
 
 
 def store(receiver: EventReceiver, event_id: str, event: ParsedEvent) -> None:
-    """Store an event in the current unit of work; one whose id is stored already is not counted again."""
+    """Store an event in the current unit of work; one whose id is stored already is not counted again.
+
+    An event that a rule of the project ignores is only counted at the rule.
+    """
     event, has_new_stack = arrivals.with_known_frames(receiver.project_id, event)
+    if receiver.has_ignore_rules and ignoring.is_ignored(receiver.project_id, event):
+        count_dropped(receiver.project_id, event.received_at, IGNORED)
+        return
     user = user_digest(receiver, event)
     known, is_new = _find_or_create(receiver.project_id, event, user)
     if not _insert_event(receiver.project_id, known.id, event_id, event):
@@ -164,6 +174,7 @@ def prune_errors(project_id: int, keep: int, except_id: int) -> None:
     )
     # those that others change at the moment are left to the next event of a new error
     ids = list(db.session.scalars(oldest.with_for_update(skip_locked=True)))
+    comments.forget(ids)
     db.session.execute(
         delete(TrackedError).where(TrackedError.id.in_(ids)).execution_options(synchronize_session=False)
     )
@@ -324,7 +335,12 @@ OF_NEWEST = ("title", "type", "message", "culprit", "level", "logger", "platform
 _occurred = bindparam("occurred", type_=Timestamp())
 _release = bindparam("new_release", type_=E.last_release.type)
 _is_newest = _occurred >= E.last_seen
-_is_back = (E.status == int(ErrorStatus.RESOLVED)) & (_occurred > E.resolved_at)
+_is_older_release = exists().where(
+    RELEASES.c.project_id == E.project_id, RELEASES.c.version == _release, RELEASES.c.created_at <= E.resolved_after
+)
+# a release that is not known yet is newer than all others
+_is_newer_release = case((E.resolved_after.is_(None), True), else_=_release.is_not(None) & ~_is_older_release)
+_is_back = (E.status == int(ErrorStatus.RESOLVED)) & (_occurred > E.resolved_at) & _is_newer_release
 _has_first_release = _release.is_not(None) & or_(E.first_release_at.is_(None), _occurred < E.first_release_at)
 _has_last_release = _release.is_not(None) & or_(E.last_release_at.is_(None), _occurred >= E.last_release_at)
 COUNT = (

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+import datetime as dt
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Text, bindparam, select, type_coerce
+from sqlalchemy import Text, bindparam, exists, select, type_coerce
 
-from project_service.areas.error_tracking.settings.models import ClientKey, ErrorTrackingSetting
+from project_service.areas.error_tracking.settings.models import ClientKey, ErrorIgnoreRule, ErrorTrackingSetting
 from project_service.domain.instance_settings import SETTINGS, value_of
 from project_service.domain.projects import Project
 from project_service.kit.db.base import Base
@@ -24,7 +26,10 @@ LIMITS = (EVENT_LIMIT, EVENTS_PER_ERROR, ERRORS_PER_PROJECT, MAX_EVENT_BYTES)
 
 @dataclass(frozen=True, slots=True)
 class EventReceiver:
-    """A project that takes events, and its limits: events a minute, stored events of an error, errors, bytes."""
+    """A project that takes events, and its limits: events a minute, stored events of an error, errors, bytes.
+
+    ``wait`` is the time until it takes events again, if it has had too many in this minute.
+    """
 
     project_id: int
     stores_addresses: bool
@@ -34,6 +39,8 @@ class EventReceiver:
     events_per_error: int
     errors_per_project: int
     max_event_bytes: int
+    has_ignore_rules: bool = False
+    wait: dt.timedelta | None = None
 
     @property
     def user_digest_key(self) -> str | None:
@@ -46,19 +53,22 @@ def find_receiver(project_id: int, public_key: str) -> EventReceiver | None:
     row: Any = db.session.connection().execute(FIND, {"project": project_id, "key": public_key}).first()
     if row is None:
         return None
-    limits = [SETTINGS[name].default if value is None else value for name, value in zip(LIMITS, row[3:], strict=True)]
-    return EventReceiver(project_id, row.store_addresses, tuple(row.hidden_keys or ()), row.digest_key, *limits)
+    limits = [SETTINGS[name].default if value is None else value for name, value in zip(LIMITS, row[4:], strict=True)]
+    keys = tuple(row.hidden_keys or ())
+    receiver = EventReceiver(project_id, row.store_addresses, keys, row.digest_key, *limits)
+    return dataclasses.replace(receiver, has_ignore_rules=True) if row.has_ignore_rules else receiver
 
 
 # Core tables: the ORM takes twice the time, and every event asks this.
-KEYS, PROJECTS, TRACKING = (
-    Base.metadata.tables[model.__tablename__] for model in (ClientKey, Project, ErrorTrackingSetting)
+KEYS, PROJECTS, TRACKING, RULES = (
+    Base.metadata.tables[model.__tablename__] for model in (ClientKey, Project, ErrorTrackingSetting, ErrorIgnoreRule)
 )
 FIND = (
     select(
         TRACKING.c.store_addresses,
         TRACKING.c.hidden_keys,
         type_coerce(TRACKING.c.user_digest_key, Text).label("digest_key"),
+        exists().where(RULES.c.project_id == KEYS.c.project_id).label("has_ignore_rules"),
         *(value_of(name).scalar_subquery() for name in LIMITS),
     )
     .select_from(KEYS)

@@ -53,7 +53,9 @@ class ErrorBackend(Protocol):
     def environments(self) -> list[str] | None:
         """The environments to choose from; ``None`` if they are not known."""
 
-    def change_status(self, author: User, error_id: str, status: ErrorStatus) -> ErrorView:
+    def change_status(
+        self, author: User, error_id: str, status: ErrorStatus, *, in_next_release: bool = False
+    ) -> ErrorView:
         """Change the status of an error, and close its issue when it is resolved."""
 
     def exceptions(self, error_id: str) -> list[dict[str, Any]]:
@@ -112,10 +114,12 @@ class IntegratedErrors:
         """The environments in which errors occurred."""
         return error_queries.environments_in(self.project)
 
-    def change_status(self, author: User, error_id: str, status: ErrorStatus) -> ErrorView:
+    def change_status(
+        self, author: User, error_id: str, status: ErrorStatus, *, in_next_release: bool = False
+    ) -> ErrorView:
         """Change the status of an error, and close its issue when it is resolved."""
         error = error_queries.find_error(self.project, error_id)
-        closed = service.change_status(author, error, status)
+        closed = service.change_status(author, error, status, in_next_release=in_next_release)
         return dataclasses.replace(self.show(error_id), closed_issue_iid=None if closed is None else closed.iid)
 
     def exceptions(self, error_id: str) -> list[dict[str, Any]]:

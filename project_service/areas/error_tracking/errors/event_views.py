@@ -10,6 +10,8 @@ from typing import Any
 from project_service.areas.error_tracking.errors.models import TrackedErrorEvent
 
 FRAME_FIELDS = ("filename", "abs_path", "module", "function", "lineno", "colno", "in_app")
+LEAST_SECONDS = 0.005
+UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 OPTIONAL_FIELDS = ("data", "minified", "package", "instruction_addr", "image_addr", "offset")
 
 
@@ -62,6 +64,22 @@ def view_of(event: TrackedErrorEvent) -> EventView:
         truncated=bool(details.get("truncated")),
         source_map_problems=details.get("source_map_problems") or [],
     )
+
+
+def offset_of(moment: Any, event: dt.datetime | None) -> str:
+    """Return a time of a breadcrumb (RFC 3339 or nothing) as people read it: relative to the event."""
+    try:
+        seconds = (dt.datetime.fromisoformat(moment) - event).total_seconds() if moment and event else None
+    except (TypeError, ValueError):
+        seconds = None
+    if seconds is None:
+        return "" if moment is None else str(moment)
+    if abs(seconds) < LEAST_SECONDS:
+        return "at the event"
+    size = abs(seconds)
+    unit, name = next((one for one in UNITS if size >= one[0]), UNITS[-1])
+    number = f"{size / unit:.2f}".rstrip("0").rstrip(".") if unit == 1 else f"{size / unit:.0f}"
+    return f"{number} {name} {'before' if seconds < 0 else 'after'}"
 
 
 def frame_groups(frames: Sequence[dict[str, Any]], *, opens: bool) -> Iterator[FrameGroup]:

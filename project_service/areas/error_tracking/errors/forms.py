@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wtforms import StringField
+from wtforms import StringField, TextAreaField
 
 from project_service.kit.http.forms import Form
 
@@ -11,3 +11,9 @@ class ErrorIssueForm(Form):
     """Link an existing issue to an error."""
 
     issue_iid = StringField("Issue number", render_kw={"inputmode": "numeric", "autocomplete": "off"})
+
+
+class ErrorCommentForm(Form):
+    """Comment on an error."""
+
+    note = TextAreaField("Comment", render_kw={"rows": 3})

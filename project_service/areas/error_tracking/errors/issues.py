@@ -85,43 +85,45 @@ def description_of(error: ErrorView, exceptions: Sequence[dict[str, Any]]) -> st
         *times,
         ("Events", str(error.count)),
         ("Users", str(error.user_count)),
-        ("Culprit", _code(error.culprit)),
-        ("Release", _code(error.last_release)),
-        ("Environments", ", ".join(filter(None, map(_code, error.environments)))),
+        ("Culprit", code(error.culprit)),
+        ("Release", code(error.last_release)),
+        ("Environments", ", ".join(filter(None, map(code, error.environments)))),
     ]
     lines = ["### Error Details", "", *(f"* {name}: {text}" for name, text in facts if text)]
-    if stack := _stack_lines(event_views.application_frames(list(exceptions))):
-        fence = _fence("\n".join(stack))
-        lines += ["", "### Stack trace", "", fence, *stack, fence]
+    if stack := frame_lines(event_views.application_frames(list(exceptions))):
+        delimiter = fence("\n".join(stack))
+        lines += ["", "### Stack trace", "", delimiter, *stack[:MAX_STACK_LINES], delimiter]
     return "\n".join(lines)
 
 
-def _stack_lines(frames: Sequence[dict[str, Any]]) -> list[str]:
+def frame_lines(frames: Sequence[dict[str, Any]]) -> list[str]:
     """Return the innermost frames first, each with its failing line, without variables."""
     lines: list[str] = []
     for frame in frames:
         location = frame["filename"] or frame["abs_path"] or frame["module"] or "?"
         number = f":{frame['lineno']}" if frame["lineno"] is not None else ""
-        lines.append(_one_line(f"{location}{number} in {frame['function'] or frame.get('offset') or '?'}"))
+        lines.append(one_line(f"{location}{number} in {frame['function'] or frame.get('offset') or '?'}"))
         failing = next((text for at, text in frame["context"] if at == frame["lineno"]), "")
         if failing.strip():
-            lines.append(f"    {_one_line(failing)}")
-    return lines[:MAX_STACK_LINES]
+            lines.append(f"    {one_line(failing)}")
+    return lines
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """Return a text with every run of white space as one blank."""
     return WHITE_SPACE.sub(" ", text).strip()
 
 
-def _code(text: str | None) -> str:
+def code(text: str | None) -> str:
     """Return a text as a code span; it is delimited by more backticks than it contains."""
-    line = _one_line(text or "")
-    fence = "`" * (_longest_run(line) + 1)
+    line = one_line(text or "")
+    ticks = "`" * (_longest_run(line) + 1)
     space = " " if line.startswith("`") or line.endswith("`") else ""
-    return f"{fence}{space}{line}{space}{fence}" if line else ""
+    return f"{ticks}{space}{line}{space}{ticks}" if line else ""
 
 
-def _fence(text: str) -> str:
+def fence(text: str) -> str:
+    """Return the line of backticks that delimits a text as a code block."""
     return "`" * max(3, _longest_run(text) + 1)
 
 

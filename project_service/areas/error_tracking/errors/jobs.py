@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Select, delete, func, select, tuple_, update
 
 from project_service.areas.error_tracking.collection.receivers import RETENTION_DAYS
-from project_service.areas.error_tracking.errors import mails
+from project_service.areas.error_tracking.errors import comments, mails
 from project_service.areas.error_tracking.errors.models import (
     DAY_SECONDS,
     HOUR_SECONDS,
@@ -95,7 +95,8 @@ def _prune_errors(project_id: int, limit: dt.datetime) -> bool:
         old = _unseen(project_id, limit).where(TrackedError.issue_id.is_(None))
         ids = list(db.session.scalars(old.order_by(TrackedError.last_seen).limit(BATCH_SIZE)))
         # an event that arrived in the meantime keeps its error
-        _execute(delete(TrackedError).where(TrackedError.id.in_(ids), TrackedError.last_seen < limit))
+        gone = delete(TrackedError).where(TrackedError.id.in_(ids), TrackedError.last_seen < limit)
+        comments.forget(db.session.scalars(gone.returning(TrackedError.id)).all())
     return len(ids) == BATCH_SIZE
 
 
@@ -122,7 +123,8 @@ def _resolve(project_id: int, limit: dt.datetime) -> bool:
     with jobs.step():
         old = _unseen(project_id, limit).where(error.status == int(ErrorStatus.UNRESOLVED)).limit(BATCH_SIZE)
         ids = list(db.session.scalars(old))
-        values = {"status": int(ErrorStatus.RESOLVED), "resolved_at": clock.now(), "regressed_at": None}
+        values = {"status": int(ErrorStatus.RESOLVED), "resolved_at": clock.now()}
+        values |= dict.fromkeys(("regressed_at", "resolved_after"))
         _execute(update(error).where(error.id.in_(ids), error.last_seen < limit).values(**values))
     return len(ids) == BATCH_SIZE
 

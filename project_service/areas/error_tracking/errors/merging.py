@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import delete, func, select, update
 
+from project_service.areas.error_tracking.errors import comments, separation
 from project_service.areas.error_tracking.errors.models import (
     ErrorStatus,
     Facet,
@@ -17,16 +19,38 @@ from project_service.areas.error_tracking.errors.models import (
     TrackedErrorFacet,
     TrackedErrorUser,
 )
+from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.session import db, insert
+from project_service.kit.http.errors import Invalid
 
 OF_NEWEST = ("title", "type", "message", "culprit", "level", "logger", "platform")
+MAX_MERGED_ERRORS = 50  # by one request
 
 
-def merge(project_id: int, from_id: int, into_id: int) -> bool:
+def merge_chosen(author: User, target: TrackedError, others: Sequence[TrackedError]) -> None:
+    """Merge errors that a user chose into another one; each merge can be undone.
+
+    Raises:
+        Invalid: none or too many are chosen, or two of them have an issue.
+
+    """
+    chosen = [error for error in others if error.id != target.id]
+    if not chosen:
+        raise Invalid(error_ids="name no other error of this project")
+    if len(chosen) > MAX_MERGED_ERRORS:
+        raise Invalid(error_ids=f"are too many (maximum is {MAX_MERGED_ERRORS})")
+    for error in chosen:
+        if not merge(target.project_id, error.id, target.id, author):
+            raise Invalid(error_ids="cannot be merged: both errors have an issue. Remove the link of one first")
+    db.session.expire(target)
+
+
+def merge(project_id: int, from_id: int, into_id: int, author: User | None = None) -> bool:
     """Merge an error into another one, whose status stays; return whether it was done.
 
-    Errors that both have an issue are not merged. The address of the merged error leads to the other one.
+    Errors that both have an issue are not merged. The address of the merged error leads to the other one. What a user
+    merges (``author``) can be separated again.
     """
     ids = (from_id, into_id)
     locked = select(TrackedError).where(TrackedError.id.in_(ids), TrackedError.project_id == project_id)
@@ -37,12 +61,19 @@ def merge(project_id: int, from_id: int, into_id: int) -> bool:
     source, target = errors[from_id], errors[into_id]
     if source.issue_id is not None and target.issue_id is not None:
         return False
+    undo = None if author is None else separation.snapshot(source, target)
+    title = source.title
     _move_rows(source, target)
+    note_ids = comments.move(source.id, target.id)
     _take_over(source, target)
     db.session.flush()
     _execute(update(MergedError).where(MergedError.error_id == from_id).values(error_id=into_id))
     db.session.execute(delete(TrackedError).where(TrackedError.id == from_id))
-    db.session.add(MergedError(id=from_id, project_id=project_id, error_id=into_id))
+    merged = MergedError(id=from_id, project_id=project_id, error_id=into_id, title=title, merged_at=clock.now())
+    merged.merged_by_id = None if author is None else author.id
+    if undo is not None:  # else it stays NULL, which is not the null of JSON
+        merged.undo = {**undo, "notes": note_ids}
+    db.session.add(merged)
     db.session.flush()
     return True
 
@@ -79,7 +110,7 @@ def _take_over(source: TrackedError, target: TrackedError) -> None:
     if source.last_seen >= target.last_seen:
         for name in OF_NEWEST:
             setattr(target, name, getattr(source, name))
-    is_back = target.resolved_at is not None and source.last_seen > target.resolved_at
+    is_back = target.resolved_at is not None and source.last_seen > target.resolved_at and not target.resolved_after
     if target.status == ErrorStatus.RESOLVED and source.status == ErrorStatus.UNRESOLVED and is_back:
         target.status, target.regressed_at = ErrorStatus.UNRESOLVED, clock.now()
     target.first_seen = min(source.first_seen, target.first_seen)

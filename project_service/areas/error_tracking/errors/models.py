@@ -11,6 +11,7 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
+from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db import text_search
 from project_service.kit.db.base import Base, Key, Model, table_of
@@ -18,6 +19,7 @@ from project_service.kit.db.text_search import TextIndex
 
 HOUR_SECONDS = 3600
 DAY_SECONDS = 24 * HOUR_SECONDS
+TARGET = "ErrorTracking::Error"  # what the notes of an error are under
 HAS_ISSUE = text("issue_id IS NOT NULL")
 HAS_STACK = text("stack IS NOT NULL")
 
@@ -51,7 +53,8 @@ class TrackedError(Model):
     """An error: all events with one of its digests. Title, culprit and level are those of the newest event.
 
     ``count`` is the number of occurrences ever, ``stored_events`` that of the events at hand. ``environment_count`` and
-    ``release_count`` are the numbers of its facets.
+    ``release_count`` are the numbers of its facets. ``resolved_after`` is set while it is resolved in the next release:
+    when the newest release in which it had occurred was first seen.
     """
 
     __tablename__ = "tracked_errors"
@@ -93,10 +96,13 @@ class TrackedError(Model):
     last_release: Mapped[str | None]
     last_release_at: Mapped[dt.datetime | None]
     resolved_at: Mapped[dt.datetime | None]
+    resolved_after: Mapped[dt.datetime | None]
     regressed_at: Mapped[dt.datetime | None]
     mailed_at: Mapped[dt.datetime | None]
     issue_id: Mapped[int | None] = mapped_column(ForeignKey("issues.id", ondelete="SET NULL"))
     issue: Mapped[Issue | None] = relationship()
+    assignee_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"), index=True)
+    assignee: Mapped[User | None] = relationship()
     created_at: Mapped[dt.datetime] = mapped_column(default=clock.now)
 
 
@@ -177,13 +183,21 @@ class TrackedErrorUser(Base):
 
 
 class MergedError(Base):
-    """The former id of an error that was merged into another one: its address leads there."""
+    """The former id of an error that was merged into another one: its address leads there.
+
+    ``undo`` has what is needed to separate them again, if a user merged them.
+    """
 
     __tablename__ = "tracked_error_merges"
 
     id: Mapped[int] = mapped_column(Key, primary_key=True, autoincrement=False)
     project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"), index=True)
     error_id: Mapped[int] = mapped_column(ForeignKey("tracked_errors.id", ondelete="CASCADE"), index=True)
+    title: Mapped[str | None]
+    merged_at: Mapped[dt.datetime | None]
+    merged_by_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"), index=True)
+    merged_by: Mapped[User | None] = relationship()
+    undo: Mapped[dict[str, Any] | None] = mapped_column(deferred=True)
 
 
 class DroppedEventCount(Base):

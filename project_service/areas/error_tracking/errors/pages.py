@@ -6,17 +6,27 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from flask import redirect, render_template, request
+from flask import flash, redirect, render_template, request
 from sqlalchemy import select
 
-from project_service.access import navigation, panels
+from project_service.access import navigation, panels, visible_notes
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
+from project_service.access.rules import may_change_note
 from project_service.areas.error_tracking.collection.event_parsing import LEVELS
-from project_service.areas.error_tracking.errors import backends, event_views, issues, service
+from project_service.areas.error_tracking.errors import (
+    backends,
+    bulk,
+    comments,
+    event_search,
+    event_views,
+    issues,
+    separation,
+    service,
+)
 from project_service.areas.error_tracking.errors import queries as error_queries
-from project_service.areas.error_tracking.errors.forms import ErrorIssueForm
+from project_service.areas.error_tracking.errors.forms import ErrorCommentForm, ErrorIssueForm
 from project_service.areas.error_tracking.errors.models import ErrorStatus, TrackedError
 from project_service.areas.error_tracking.errors.schemas import STATUSES
 from project_service.areas.error_tracking.errors.views import LAST_DAY, PERIODS
@@ -36,8 +46,10 @@ navigation.add(navigation.NavigationEntry("Error tracking", "/-/error_tracking",
 
 BASE_PATH = "/<path:project>/-/error_tracking"
 ONE = f"{BASE_PATH}/<error_id>"
+FILTERS = ("status", "environment", "release", "level", "search_term", "sort")
 SORTS = {"last_seen": "Last seen", "first_seen": "First seen", "frequency": "Frequency"}
 ALL = "all"
+RESOLVED_IN_NEXT = "resolved_in_next_release"  # what the button of the page sends
 STATUS_TITLES = {"unresolved": "Unresolved", "resolved": "Resolved", "ignored": "Ignored", ALL: "All"}
 
 
@@ -58,6 +70,26 @@ panels.add(panels.Panel("issue", 20, "error_tracking/of_issue.html", fill_issue)
 @pages.allow(Ability.READ_ERRORS)
 def list_errors(project: Project) -> Any:
     """Show the errors of a project."""
+    return _list(project, Form())
+
+
+@pages.post(BASE_PATH)
+@pages.signed_in
+@pages.allow(Ability.UPDATE_ERRORS)
+def change_errors(project: Project) -> Any:
+    """Change the status of the selected errors, or merge them."""
+    backends.integrated_only(project)
+    form = Form()
+    chosen = error_queries.errors_numbered(project, request.form.getlist("errors"))
+    if not (accepted := form.accepted(lambda: bulk.change(current_user(), chosen, request.form.get("change", "")))):
+        return _list(project, form), 422
+    flash(accepted.result.text)
+    if accepted.result.target is not None:
+        return redirect(address_of(project, str(accepted.result.target.id)))
+    return redirect(f"/{project.full_path}/-/error_tracking{navigation.with_query()}")
+
+
+def _list(project: Project, form: Form) -> str:
     setting = queries.setting_of(project)
     if setting is None or not (setting.integrated or setting.enabled):
         return render_template("error_tracking/off.html", project=project)
@@ -81,7 +113,7 @@ def list_errors(project: Project) -> Any:
         period=PERIODS.get(filters["period"], LAST_DAY),
         environments=None if environments is None else _options(environments),
         sparkline=sparkline,
-        form=Form(),
+        form=form,
     )
 
 
@@ -90,7 +122,7 @@ def list_errors(project: Project) -> Any:
 @pages.allow(Ability.READ_ERRORS)
 def show_error(project: Project, error_id: str) -> Any:
     """Show one error with one of its events."""
-    return _page(project, error_id, ErrorIssueForm())
+    return error_page(project, error_id, ErrorIssueForm())
 
 
 @pages.post(f"{ONE}/status")
@@ -99,13 +131,32 @@ def show_error(project: Project, error_id: str) -> Any:
 def change_error_status(project: Project, error_id: str) -> Any:
     """Change the status of an error."""
     status = request.form.get("status", "")
+    is_next = status == RESOLVED_IN_NEXT
 
     def change() -> None:
-        if status not in STATUSES:
+        if status not in STATUSES and not is_next:
             raise Invalid(status="does not have a valid value")
-        backends.backend_of(project).change_status(current_user(), error_id, ErrorStatus.of(status))
+        wanted = ErrorStatus.RESOLVED if is_next else ErrorStatus.of(status)
+        backends.backend_of(project).change_status(current_user(), error_id, wanted, in_next_release=is_next)
 
-    return _acted(project, error_id, change)
+    return acted(project, error_id, change)
+
+
+@pages.post(f"{ONE}/assignee")
+@pages.signed_in
+@pages.allow(Ability.UPDATE_ERRORS)
+def assign_error(project: Project, error_id: str) -> Any:
+    """Assign an error to a user, or to nobody."""
+    backends.integrated_only(project)
+    wanted = request.form.get("assign_myself") or request.form.get("assignee_id", "")
+
+    def assign() -> None:
+        user_id = whole_number(wanted)
+        if user_id is None:
+            raise Invalid(assignee_id="is not a number")
+        service.assign_to_id(error_queries.find_error(project, error_id), user_id)
+
+    return acted(project, error_id, assign)
 
 
 @pages.post(f"{ONE}/issue")
@@ -133,12 +184,12 @@ def create_error_issue(project: Project, error_id: str) -> Any:
 
     try:
         if not (accepted := form.accepted(create)):
-            return _page(project, error_id, form), 422
+            return error_page(project, error_id, form), 422
     except SentryFailed as error:
         return _unavailable(project, error_id, error)
     if "create" in request.form:
         return redirect(f"/{project.full_path}/-/issues/{accepted.result.iid}")
-    return redirect(_address(project, error_id))
+    return redirect(address_of(project, error_id))
 
 
 @pages.post(f"{ONE}/unlink")
@@ -152,7 +203,7 @@ def delete_error_issue(project: Project, error_id: str) -> Any:
         if backend.show(error_id).issue is not None:  # else another page has removed it
             backend.unlink_issue(error_id)
 
-    return _acted(project, error_id, unlink)
+    return acted(project, error_id, unlink)
 
 
 @pages.get(f"{ONE}/delete")
@@ -163,7 +214,7 @@ def confirm_deletion(project: Project, error_id: str) -> Any:
     backends.integrated_only(project)
     error = error_queries.find_error(project, error_id)
     question = f"“{error.title}” is removed with all its events. If it occurs again, it is a new error."
-    return confirmation("Delete error?", question, "Delete error", _address(project, error_id), project=project)
+    return confirmation("Delete error?", question, "Delete error", address_of(project, error_id), project=project)
 
 
 @pages.post(f"{ONE}/delete")
@@ -178,7 +229,7 @@ def delete_error(project: Project, error_id: str) -> Any:
 
 def _wanted(setting: ErrorTrackingSetting) -> dict[str, str]:
     """Return the filters of the request as the form shows them; unknown values are the defaults."""
-    filters = {name: request.args.get(name, "") for name in ("status", "environment", "level", "search_term", "sort")}
+    filters = {name: request.args.get(name, "") for name in FILTERS}
     filters["period"] = request.args.get("period", "") if setting.integrated else ""
     if filters["status"] not in STATUS_TITLES:
         filters["status"] = "unresolved"
@@ -195,13 +246,17 @@ def _filters(chosen: dict[str, str]) -> dict[str, Any]:
         "status": [] if chosen["status"] == ALL else [chosen["status"]],
         "search": chosen["search_term"],
         "environment": chosen["environment"],
+        "release": chosen["release"],
         "level": chosen["level"],
         "order_by": "count" if chosen["sort"] == "frequency" else chosen["sort"],
         "period": PERIODS.get(chosen["period"]),
     }
 
 
-def _page(project: Project, error_id: str, form: ErrorIssueForm) -> str:
+def error_page(
+    project: Project, error_id: str, form: ErrorIssueForm, comment_form: ErrorCommentForm | None = None
+) -> str:
+    """Return the page of an error; a refused form is shown again."""
     backend = backends.backend_of(project)
     try:
         details = backend.details(error_id, request.args.get("event", ""))
@@ -222,32 +277,51 @@ def _page(project: Project, error_id: str, form: ErrorIssueForm) -> str:
         readable=_readable,
         statuses=STATUS_TITLES,
         form=form,
+        resolved_in_next=RESOLVED_IN_NEXT,
+        offset_of=event_views.offset_of,
+        **(_work_on(project, error_id) if details.error.integrated else {}),
+        comment_form=comment_form or ErrorCommentForm(formdata=None),
     )
+
+
+def _work_on(project: Project, error_id: str) -> dict[str, Any]:
+    """The template variables of what people do about an error that this server stores."""
+    error = error_queries.find_error(project, error_id)
+    return {
+        "report": event_search.report_of(error),
+        "people": db.session.execute(error_queries.assignable_users(project)).all(),
+        "me": caller().user_id,
+        "notes": visible_notes.read_notes(comments.comments_on(error), request.args),
+        "may_change_note": lambda note: may_change_note(caller(), note),
+        "merges": db.session.scalars(separation.merges_of(error).limit(separation.MAX_LISTED)).all(),
+    }
 
 
 def _unavailable(project: Project, error_id: str, error: SentryFailed) -> str:
     """Return the page of an error that Sentry did not return or did not change."""
-    address = _address(project, error_id)
+    address = address_of(project, error_id)
     return render_template("error_tracking/unavailable.html", project=project, text=error.advice, address=address)
 
 
-def _acted(project: Project, error_id: str, act: Any) -> Any:
+def acted(project: Project, error_id: str, act: Any) -> Any:
+    """Change an error and lead back to its page, or to the list that the request came from."""
     form = ErrorIssueForm()
     back = request.form.get("back", "")
     try:
         if not form.accepted(act):
-            return _page(project, error_id, form), 422
+            return error_page(project, error_id, form), 422
     except SentryFailed as error:
         return _unavailable(project, error_id, error)
     is_query = back.startswith("?") and back.isprintable()
-    return redirect(f"/{project.full_path}/-/error_tracking{back}" if is_query else _address(project, error_id))
+    return redirect(f"/{project.full_path}/-/error_tracking{back}" if is_query else address_of(project, error_id))
 
 
 def _options(values: Sequence[str]) -> dict[str, str]:
     return {value: value for value in values}
 
 
-def _address(project: Project, error_id: str) -> str:
+def address_of(project: Project, error_id: str) -> str:
+    """Return the path of the page of an error."""
     return f"/{project.full_path}/-/error_tracking/{error_id}/details"
 
 

@@ -19,20 +19,25 @@ from project_service.areas.error_tracking.errors.models import (
     TrackedErrorFacet,
 )
 from project_service.areas.error_tracking.errors.views import LAST_DAY, ErrorView, Frequency, Period
+from project_service.domain.access_levels import Role
+from project_service.domain.memberships import members_for_choice
 from project_service.domain.projects import Project
+from project_service.domain.users import ACTIVE, User
 from project_service.kit.db.searching import folded
 from project_service.kit.db.session import NO_LAZY_LOADING, db, one
 from project_service.kit.http.errors import NotFound
 from project_service.kit.http.fields import whole_number
 
 MAX_ENVIRONMENTS = 50
+MAX_RELEASES = 200
+MAX_NUMBERED_ERRORS = 100
 LATEST, OLDEST = "latest", "oldest"
 ORDERS = {"last_seen": TrackedError.last_seen, "first_seen": TrackedError.first_seen, "count": TrackedError.count}
 
 
 def errors_of(project: Project) -> Select[TrackedError]:
     """The errors of a project, without an order."""
-    loaded = joinedload(TrackedError.issue), joinedload(TrackedError.project)
+    loaded = joinedload(TrackedError.issue), joinedload(TrackedError.project), joinedload(TrackedError.assignee)
     return select(TrackedError).where(TrackedError.project_id == project.id).options(*loaded, NO_LAZY_LOADING)
 
 
@@ -60,6 +65,18 @@ def find_error(project: Project, error_id: str) -> TrackedError:
     if found is None:
         raise NotFound("Error")
     return found
+
+
+def errors_numbered(project: Project, ids: Sequence[str]) -> list[TrackedError]:
+    """Return the errors of a project with these ids, at most one hundred; unknown ones are left out."""
+    numbers = [number for text in ids[:MAX_NUMBERED_ERRORS] if (number := whole_number(text)) is not None]
+    errors = errors_of(project).where(TrackedError.id.in_(numbers)).order_by(TrackedError.id)
+    return list(db.session.scalars(errors))
+
+
+def assignable_users(project: Project) -> Select[int, str, str]:
+    """The people to whom errors of a project can be assigned: id, name and username."""
+    return members_for_choice(project, least=Role.DEVELOPER).where(User.state == ACTIVE)
 
 
 def has_errors(project: Project) -> bool:
@@ -95,7 +112,9 @@ def views_of(errors: Sequence[TrackedError], period: Period = LAST_DAY) -> list[
             environments=environments.get(error.id, []),
             resolved_at=error.resolved_at,
             regressed_at=error.regressed_at,
+            resolved_in_next_release=error.status == ErrorStatus.RESOLVED and error.resolved_after is not None,
             issue=error.issue,
+            assignee=error.assignee,
             integrated=True,
         )
         for error in errors
@@ -133,6 +152,13 @@ def environments_in(project: Project) -> list[str]:
         select(following, names.c.number + 1).where(names.c.value.is_not(None), names.c.number < MAX_ENVIRONMENTS)
     )
     return list(db.session.scalars(select(names.c.value).where(names.c.value.is_not(None))))
+
+
+def releases_of(error: TrackedError) -> list[str]:
+    """Return the releases in which an error occurred, by name."""
+    facet = TrackedErrorFacet
+    mine = select(facet.value).where(facet.error_id == error.id, facet.kind == int(Facet.RELEASE))
+    return list(db.session.scalars(mine.order_by(facet.value.desc()).limit(MAX_RELEASES)))
 
 
 def events_of(error: TrackedError) -> Select[TrackedErrorEvent]:

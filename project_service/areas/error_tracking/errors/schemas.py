@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from project_service.areas.error_tracking.collection.event_parsing import LEVELS
 from project_service.areas.error_tracking.errors import event_views
 from project_service.areas.error_tracking.errors.models import ErrorStatus, TrackedErrorEvent
+from project_service.domain.schemas import UserBasicSchema
 from project_service.kit.http import fields
-from project_service.kit.http.schemas import Schema
+from project_service.kit.http.schemas import Embedded, Schema
 
 STATUSES = tuple(status.text for status in ErrorStatus)
 
@@ -27,9 +29,42 @@ class ErrorFilterSchema(Schema):
 
 
 class ErrorUpdateSchema(Schema):
-    """Change the status of an error."""
+    """Change the status of an error, or assign it; the id 0 assigns it to nobody."""
+
+    alternatives: ClassVar[Mapping[str, str]] = {"status": "assignee_id"}
 
     status = fields.String(required=True, choices=STATUSES)
+    in_next_release = fields.Boolean(default=False)
+    assignee_id = fields.Integer()
+
+
+class ErrorEventFilterSchema(Schema):
+    """Which events of an error: by words or ``key:value`` of tags, environment and release."""
+
+    search = fields.String()
+    environment = fields.String()
+    release = fields.String()
+
+
+class ErrorNoteSchema(Schema):
+    """The text of a comment."""
+
+    body = fields.String(required=True)
+
+
+class ErrorMergeSchema(Schema):
+    """The errors to merge into another one."""
+
+    error_ids = fields.Array(fields.String(), required=True)
+
+
+class MergedErrorSchema(Schema):
+    """An error that was merged into another one."""
+
+    id = fields.Computed(lambda merged: str(merged.id))
+    title = fields.String()
+    merged_at = fields.Moment()
+    merged_by = Embedded(UserBasicSchema, keep_none=True)
 
 
 class ErrorIssueSchema(Schema):
@@ -64,7 +99,9 @@ class TrackedErrorSchema(Schema):
         lambda error: list(error.environments), type="array", metadata={"items": {"type": "string"}}
     )
     resolved_at = fields.Moment()
+    resolved_in_next_release = fields.Boolean()
     regressed_at = fields.Moment()
+    assignee = Embedded(UserBasicSchema, keep_none=True)
     issue_iid = fields.Integer()
     integrated = fields.Boolean()
     web_url = fields.String()

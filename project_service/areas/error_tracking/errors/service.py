@@ -1,27 +1,51 @@
-"""Changes of errors by users: status, linked issues, removal (error collection reference, section 14)."""
+"""Changes of errors by users: status, assignee, linked issues, removal (error collection reference, section 14)."""
 
 from __future__ import annotations
 
-from project_service.areas.error_tracking.errors.models import ErrorStatus, TrackedError
+import datetime as dt
+
+from sqlalchemy import func, or_, select
+
+from project_service.access.abilities import Ability, allowed
+from project_service.access.identity import Caller
+from project_service.areas.error_tracking.errors import comments
+from project_service.areas.error_tracking.errors.models import ErrorStatus, Facet, TrackedError, TrackedErrorFacet
+from project_service.areas.error_tracking.releases.models import ErrorRelease
 from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.issues import CLOSED, Issue
-from project_service.domain.users import User
+from project_service.domain.users import ACTIVE, User, users
 from project_service.kit import clock
 from project_service.kit.db.locking import delete_locked, lock_row
 from project_service.kit.db.session import db
+from project_service.kit.http.errors import Invalid
 
 RESOLVED_NOTE = "resolved the corresponding error and closed the issue"
 
 
-def change_status(author: User, error: TrackedError, status: ErrorStatus) -> Issue | None:
+def change_status(
+    author: User, error: TrackedError, status: ErrorStatus, *, in_next_release: bool = False
+) -> Issue | None:
     """Change the status of an error; return the linked issue if it was closed with it.
 
-    The status that the error has already changes nothing.
+    The status that it has already changes nothing. ``in_next_release``: only events of releases that are newer than
+    those in which it has occurred reopen it.
+
+    Raises:
+        Invalid: it is to be resolved in the next release, but no event of it names a release.
+
     """
-    lock_row(error, "status", "issue_id")
+    lock_row(error, "status", "issue_id", "resolved_after")
+    resolved_after = None
+    if in_next_release:
+        if status != ErrorStatus.RESOLVED:
+            raise Invalid(in_next_release="is only valid with the status resolved")
+        resolved_after = _newest_release_at(error)
+        if resolved_after is None:
+            raise Invalid(in_next_release="is not possible: no event of this error names a release")
     if error.status == status:
+        error.resolved_after = resolved_after or error.resolved_after
         return None
-    error.status = status
+    error.status, error.resolved_after = status, resolved_after
     error.resolved_at = clock.now() if status == ErrorStatus.RESOLVED else None
     if status != ErrorStatus.UNRESOLVED:
         error.regressed_at = None
@@ -41,7 +65,29 @@ def close_linked_issue(author: User, issue: Issue | None) -> Issue | None:
     return issue
 
 
+def assign_to_id(error: TrackedError, user_id: int | None) -> None:
+    """Assign an error to the user with an id, who must be able to see it; ``None`` and 0 mean nobody."""
+    user = db.session.scalar(users().where(User.id == user_id)) if user_id else None
+    if user_id:
+        is_active = user is not None and user.state == ACTIVE
+        if user is None or not is_active or not allowed(Caller.of(user), Ability.READ_ERRORS, error.project):
+            raise Invalid(assignee_id="is not a user who may see errors of this project")
+    lock_row(error, "assignee_id")
+    error.assignee_id = None if user is None else user.id
+    error.assignee = user
+    db.session.flush()
+
+
 def delete_error(error: TrackedError) -> None:
-    """Remove an error with its events; the next event makes a new error."""
+    """Remove an error with its events and comments; the next event makes a new error."""
+    comments.forget([error.id])
     delete_locked(error)
     db.session.flush()
+
+
+def _newest_release_at(error: TrackedError) -> dt.datetime | None:
+    """Return when the newest release in which an error has occurred was first seen on this server."""
+    facet, release = TrackedErrorFacet, ErrorRelease
+    versions = select(facet.value).where(facet.error_id == error.id, facet.kind == int(Facet.RELEASE))
+    named = or_(release.version.in_(versions), release.version == error.last_release)
+    return db.session.scalar(select(func.max(release.created_at)).where(release.project_id == error.project_id, named))

@@ -10,6 +10,7 @@ from project_service.areas.error_tracking.errors.event_views import EventView
 from project_service.areas.error_tracking.errors.models import DAY_SECONDS, HOUR_SECONDS
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
+from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.http import urls
 
@@ -46,6 +47,8 @@ class ErrorView:
     regressed_at: dt.datetime | None
     issue: Issue | None
     integrated: bool
+    assignee: User | None = None
+    resolved_in_next_release: bool = False
     external_url: str | None = None
     closed_issue_iid: int | None = None
 

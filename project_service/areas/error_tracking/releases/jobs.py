@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+from typing import Any
 
 from sqlalchemy import delete, exists, select
 
 from project_service.areas.error_tracking.errors.models import TrackedError
-from project_service.areas.error_tracking.releases import resolution
+from project_service.areas.error_tracking.releases import release_history, resolution
 from project_service.areas.error_tracking.releases.models import (
     FAILED,
     OK,
     RESOLVED,
+    WAITING,
+    ErrorRelease,
     ResolvedStack,
     SourceMapArtifact,
     SourceMapBundle,
 )
 from project_service.areas.error_tracking.releases.storage_names import CHUNKS, content_folder
+from project_service.domain.projects import Project
 from project_service.kit import clock, jobs
 from project_service.kit.db.session import db
 from project_service.kit.storage import storage
@@ -60,6 +64,20 @@ def resolve_missing(project_id: int, bundle_id: int) -> None:
     jobs.for_each(waiting, lambda digest: resolution.resolve(project_id, digest))
 
 
+@jobs.job("error_tracking.releases.read_commits")
+def read_commits(release_id: int, refs: list[list[Any]]) -> None:
+    """Read the commits of a release; ``refs`` are ids of projects, each with the newest commit and the previous one."""
+    commits: list[dict[str, Any]] = []
+    for project_id, newest, previous in refs:
+        project = db.session.get(Project, project_id)
+        if project is not None:
+            commits += release_history.read_commits(project, newest, previous)
+    with jobs.step():
+        release = db.session.get(ErrorRelease, release_id)
+        if release is not None and refs:
+            release_history.set_commits(release, commits[: release_history.MAX_COMMITS], refs[0][1])
+
+
 @jobs.periodic(every=dt.timedelta(days=1))
 @jobs.job("error_tracking.releases.prune")
 def prune() -> None:
@@ -74,7 +92,7 @@ def prune() -> None:
         has_files = exists().where(SourceMapArtifact.bundle_id == bundle.id)
         db.session.execute(delete(bundle).where(bundle.state == OK, ~has_files))
         is_old = bundle.uploaded_at < clock.now() - FAILURE_RETENTION
-        db.session.execute(delete(bundle).where(bundle.state == FAILED, is_old))
+        db.session.execute(delete(bundle).where(bundle.state.in_((FAILED, WAITING)), is_old))
         db.session.execute(delete(stack).where(stack.created_at < clock.now() - RETENTION))
     _remove_old(storage().names(CHUNKS), CHUNK_AGE)
 

@@ -13,13 +13,16 @@ from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.base import Base, Model
 
-OK, FAILED = "ok", "error"  # states of a bundle, as clients know them
+OK, FAILED, WAITING = "ok", "error", "created"  # states of a bundle, as clients know them
 PENDING, MISSING, RESOLVED, PARTIAL, BROKEN = "pending", "missing", "resolved", "partial", "broken"  # of a stack
 MINIFIED, SOURCE_MAP, SOURCE = "minified_source", "source_map", "source"
 
 
 class ErrorRelease(Model):
-    """A release of an application, as clients name it in uploads and events; not one of a tag of the repository."""
+    """A release of an application, as clients name it in uploads and events; not one of a tag of the repository.
+
+    ``commits`` are those that clients gave, or that were read from the repository, newest first.
+    """
 
     __tablename__ = "error_releases"
     __table_args__ = (
@@ -35,6 +38,23 @@ class ErrorRelease(Model):
     started_at: Mapped[dt.datetime | None]
     released_at: Mapped[dt.datetime | None]
     created_at: Mapped[dt.datetime] = mapped_column(default=clock.now)
+    commit_count: Mapped[int] = mapped_column(default=0, server_default="0")
+    last_commit: Mapped[dict[str, Any] | None]
+    commits: Mapped[list[Any] | None] = mapped_column(deferred=True)
+
+
+class ReleaseDeploy(Model):
+    """A deployment of a release to an environment."""
+
+    __tablename__ = "error_release_deploys"
+    __table_args__ = (Index("ix_error_release_deploys_finished_at", "release_id", "finished_at", "id"),)
+
+    release_id: Mapped[int] = mapped_column(ForeignKey("error_releases.id", ondelete="CASCADE"))
+    environment: Mapped[str]
+    name: Mapped[str | None]
+    url: Mapped[str | None]
+    started_at: Mapped[dt.datetime | None]
+    finished_at: Mapped[dt.datetime]
 
 
 class SourceMapBundle(Model):

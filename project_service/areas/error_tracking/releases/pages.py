@@ -8,7 +8,8 @@ from flask import render_template, request
 
 from project_service.access.abilities import Ability
 from project_service.access.pages import PageBlueprint
-from project_service.areas.error_tracking.releases import queries
+from project_service.areas.error_tracking.releases import queries, release_history
+from project_service.areas.error_tracking.releases.models import SourceMapBundle
 from project_service.domain.projects import Project
 from project_service.kit.db.session import db
 from project_service.kit.http import urls
@@ -16,6 +17,9 @@ from project_service.kit.http import urls
 pages = PageBlueprint("error_release_pages", __name__)
 
 MAX_BUNDLES = 50
+MAX_NEW_ERRORS = 50
+MAX_SHOWN_COMMITS = 100
+MAX_SHOWN_DEPLOYS = 50
 
 
 @pages.get("/<path:project>/-/error_tracking/releases")
@@ -24,12 +28,33 @@ MAX_BUNDLES = 50
 def list_error_releases(project: Project) -> Any:
     """Show the releases of a project, and what was uploaded for them."""
     search = request.args.get("search", "")
+    rows = db.session.scalars(queries.releases_of(project, search).limit(queries.PAGE_SIZE)).all()
+    releases = queries.summaries_of(project, rows)
     return render_template(
         "error_tracking/releases.html",
         project=project,
         search=search,
-        releases=queries.summaries_of(project, search),
+        releases=releases,
+        chart=queries.errors_by_release(releases),
         bundles=db.session.scalars(queries.bundles_of(project).limit(MAX_BUNDLES)).all(),
         base_url=urls.base_url(),
         organization=project.full_path.partition("/")[0],
+    )
+
+
+@pages.get("/<path:project>/-/error_tracking/releases/<path:version>")
+@pages.signed_in
+@pages.allow(Ability.READ_ERRORS)
+def show_error_release(project: Project, version: str) -> Any:
+    """Show one release: its new errors, deploys, commits and uploads."""
+    release = queries.find_release(project, version)
+    of_release = queries.bundles_of(project).where(SourceMapBundle.release == version)
+    return render_template(
+        "error_tracking/release.html",
+        project=project,
+        release=release,
+        new_errors=db.session.scalars(queries.new_errors_of(release).limit(MAX_NEW_ERRORS)).all(),
+        commits=(release.commits or [])[:MAX_SHOWN_COMMITS],
+        deploys=db.session.scalars(release_history.deploys_of([release.id]).limit(MAX_SHOWN_DEPLOYS)).all(),
+        bundles=db.session.scalars(of_release.limit(MAX_BUNDLES)).all(),
     )

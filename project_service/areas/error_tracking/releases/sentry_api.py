@@ -11,13 +11,16 @@ from project_service.access.abilities import Ability, allowed, judge
 from project_service.access.api import json_response
 from project_service.access.identity import caller, current_user
 from project_service.areas.error_tracking.collection.event_parsing import read_time
-from project_service.areas.error_tracking.releases import queries, sentry_views, service, uploads
+from project_service.areas.error_tracking.releases import queries, release_requests, sentry_views, service, uploads
 from project_service.areas.error_tracking.releases.sentry_requests import (
     UNKNOWN,
     ClientRefused,
     SentryBlueprint,
+    existing_releases,
     find_organization,
     find_sentry_project,
+    json_object,
+    readable_in,
     readable_organizations,
     readable_projects,
 )
@@ -80,9 +83,9 @@ def show_project(organization: str, project: str) -> dict[str, Any]:
 
 @sentry_api.at("GET", "/organizations/<organization>/repos/")
 def list_repositories(organization: str) -> list[dict[str, Any]]:
-    """List no repositories: commits are not associated with releases."""
-    find_organization(organization)
-    return []
+    """List the repositories of the projects below a namespace."""
+    readable = readable_projects(find_organization(organization))
+    return [sentry_views.repository(one) for one in readable if allowed(caller(), Ability.READ_CODE, one)]
 
 
 @sentry_api.at("GET", "/organizations/<organization>/chunk-upload/")
@@ -132,16 +135,21 @@ def receive_chunks(organization: str) -> Response:
 def assemble_bundle(organization: str) -> dict[str, Any]:
     """Assemble a bundle of its chunks and store its files."""
     namespace = find_organization(organization)
-    body = _json_object()
+    body = json_object()
     assembly = _assembly(body)
     found = _projects_of_body(namespace, body.get("projects"))
     user_id = caller().user_id or 0
     project_ids = [one.id for one in found]
     if uploads.is_assembled(project_ids, assembly):
         return _state("ok")
+    if (progress := uploads.progress_of(project_ids, assembly)) is not None:
+        return _state(*progress)
     missing = uploads.missing_chunks(namespace, user_id, assembly.chunks)
     if missing or not assembly.chunks:
         return {**_state("not_found"), "missingChunks": missing}
+    if uploads.is_large(assembly):
+        uploads.defer_assembly(namespace, user_id, project_ids, assembly)
+        return _state("created")
     reason = uploads.assemble(namespace, user_id, project_ids, assembly)
     return _state("ok") if reason is None else _state("error", reason)
 
@@ -150,16 +158,18 @@ def assemble_bundle(organization: str) -> dict[str, Any]:
 def create_release(organization: str, project: str | None = None) -> Response:
     """Create a release, or add projects to it."""
     namespace = find_organization(organization)
-    body = _json_object()
+    body = json_object()
     version = body.get("version")
     if not service.is_version(version):
         raise ClientRefused(400, "Invalid release version")
     found = _named_projects(namespace, project, body.get("projects"), str(version))
     fields = _release_fields(body)
+    commits, refs = release_requests.commits_of(body), release_requests.refs_of(namespace, body)
     created = [service.ensure_release(one.id, str(version)) for one in found]
     rows = service.releases_named([one.id for one in found], str(version))
     for row in rows:
         service.update_release(row, fields, keeps_date=True)
+        release_requests.set_commits(row, commits, refs)
     answer = sentry_views.release(rows, {one.id: one for one in found})
     return json_response(answer, 201 if any(created) else 208)
 
@@ -167,7 +177,7 @@ def create_release(organization: str, project: str | None = None) -> Response:
 @sentry_api.at("GET", *RELEASES)
 def list_releases(organization: str, project: str | None = None) -> list[dict[str, Any]]:
     """List releases, newest first."""
-    found = {one.id: one for one in _readable(find_organization(organization), project)}
+    found = {one.id: one for one in readable_in(find_organization(organization), project)}
     status = request.args.get("status") or "open"
     rows = queries.newest_releases(list(found), request.args.get("query", ""), status)
     return [sentry_views.release([row], found) for row in rows]
@@ -176,27 +186,31 @@ def list_releases(organization: str, project: str | None = None) -> list[dict[st
 @sentry_api.at("GET", *ONE_RELEASE)
 def show_release(organization: str, version: str, project: str | None = None) -> dict[str, Any]:
     """Show a release."""
-    found = {one.id: one for one in _readable(find_organization(organization), project)}
-    return sentry_views.release(_existing(list(found), version), found)
+    found = {one.id: one for one in readable_in(find_organization(organization), project)}
+    return sentry_views.release(existing_releases(list(found), version), found)
 
 
 @sentry_api.at("PUT", *ONE_RELEASE)
 def update_release(organization: str, version: str, project: str | None = None) -> dict[str, Any]:
     """Change a release: mostly the time at which it was finished."""
-    found = {one.id: one for one in _readable(find_organization(organization), project)}
-    rows = _existing(list(found), version)
-    fields = _release_fields(_json_object())
+    namespace = find_organization(organization)
+    found = {one.id: one for one in readable_in(namespace, project)}
+    rows = existing_releases(list(found), version)
+    body = json_object()
+    fields = _release_fields(body)
+    commits, refs = release_requests.commits_of(body), release_requests.refs_of(namespace, body)
     for row in rows:
         judge(caller(), Ability.UPDATE_ERRORS, found[row.project_id])
         service.update_release(row, fields, keeps_date=False)
+        release_requests.set_commits(row, commits, refs)
     return sentry_views.release(rows, found)
 
 
 @sentry_api.at("DELETE", *ONE_RELEASE)
 def delete_release(organization: str, version: str, project: str | None = None) -> Response:
     """Remove a release with its uploads; not while stored errors name it."""
-    found = {one.id: one for one in _readable(find_organization(organization), project)}
-    rows = _existing(list(found), version)
+    found = {one.id: one for one in readable_in(find_organization(organization), project)}
+    rows = existing_releases(list(found), version)
     for row in rows:
         judge(caller(), Ability.DELETE_ERRORS, found[row.project_id])
     if queries.is_named_by_errors([row.project_id for row in rows], version):
@@ -205,11 +219,7 @@ def delete_release(organization: str, version: str, project: str | None = None) 
     return Response(status=204)
 
 
-@sentry_api.at("GET", "/organizations/<organization>/releases/<version>/previous-with-commits/")
-def show_previous_release(organization: str, version: str) -> dict[str, Any]:
-    """Say that no release has commits."""
-    _existing([one.id for one in readable_projects(find_organization(organization))], version)
-    return {}
+release_requests.register(sentry_api)
 
 
 @sentry_api.at("GET", "/<path:unknown>", anonymous=True)
@@ -240,13 +250,6 @@ def _content(stream: Any, *, is_compressed: bool) -> bytes:
     if size > uploads.CHUNK_BYTES:
         raise UploadRefused("Chunk size too large")
     return b"".join(parts)
-
-
-def _json_object() -> dict[str, Any]:
-    body = request.get_json(force=True, silent=True)
-    if not isinstance(body, dict):
-        raise ClientRefused(400, "Invalid json body", "error")
-    return body
 
 
 def _assembly(body: dict[str, Any]) -> Assembly:
@@ -305,8 +308,6 @@ def _named_projects(namespace: Namespace, project: str | None, given: Any, versi
 
 
 def _release_fields(body: dict[str, Any]) -> dict[str, Any]:
-    if body.get("commits") or body.get("refs") or body.get("headCommits"):
-        raise ClientRefused(400, "Commits are not associated with releases here: leave out set-commits")
     fields: dict[str, Any] = {}
     for name, key in (("released_at", "dateReleased"), ("started_at", "dateStarted")):
         fields[name] = read_time(body.get(key))
@@ -321,19 +322,6 @@ def _release_fields(body: dict[str, Any]) -> dict[str, Any]:
     if fields["status"] is not None and fields["status"] not in STATUSES:
         raise ClientRefused(400, "status is invalid")
     return fields
-
-
-def _readable(namespace: Namespace, project: str | None) -> list[Project]:
-    if project is not None:
-        return [find_sentry_project(namespace, project, Ability.READ_ERRORS)]
-    return readable_projects(namespace)
-
-
-def _existing(project_ids: list[int], version: str) -> list[Any]:
-    rows = service.releases_named(project_ids, version)
-    if not rows:
-        raise ClientRefused(404, UNKNOWN)
-    return rows
 
 
 def _state(state: str, detail: str | None = None) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from project_service.access.abilities import Ability, allowed, judge
 from project_service.access.api import json_response
 from project_service.access.identity import ANONYMOUS, caller
 from project_service.access.rules import visible_projects
+from project_service.areas.error_tracking.releases import service
+from project_service.areas.error_tracking.releases.models import ErrorRelease
 from project_service.domain.namespaces import Namespace, namespace_by
 from project_service.domain.projects import Project, projects, projects_below
 from project_service.domain.rate_limits import RateLimit
@@ -113,6 +115,29 @@ def find_sentry_project(namespace: Namespace, text: str, ability: Ability) -> Pr
         raise ClientRefused(400, f"Several projects are called {text[:100]}, use the id")
     judge(caller(), ability, found[0])
     return found[0]
+
+
+def readable_in(namespace: Namespace, project: str | None) -> list[Project]:
+    """Return the project of an address, or all below a namespace whose errors the caller may read."""
+    if project is not None:
+        return [find_sentry_project(namespace, project, Ability.READ_ERRORS)]
+    return readable_projects(namespace)
+
+
+def existing_releases(project_ids: list[int], version: str) -> list[ErrorRelease]:
+    """Return the releases of a version, one for each project; 404 if there is none."""
+    rows = service.releases_named(project_ids, version)
+    if not rows:
+        raise ClientRefused(404, UNKNOWN)
+    return rows
+
+
+def json_object() -> dict[str, Any]:
+    """Return the body, which has to be a JSON object."""
+    body = request.get_json(force=True, silent=True)
+    if not isinstance(body, dict):
+        raise ClientRefused(400, "Invalid json body", "error")
+    return body
 
 
 def _authenticated(*, required: bool) -> identity.Caller:

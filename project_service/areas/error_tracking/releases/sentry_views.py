@@ -10,7 +10,8 @@ from typing import Any
 from sqlalchemy import func, select
 
 from project_service.areas.error_tracking.errors.models import Facet, TrackedError, TrackedErrorFacet
-from project_service.areas.error_tracking.releases.models import ErrorRelease
+from project_service.areas.error_tracking.releases import release_history
+from project_service.areas.error_tracking.releases.models import ErrorRelease, ReleaseDeploy
 from project_service.domain.namespaces import Namespace
 from project_service.domain.projects import Project
 from project_service.kit.db.session import db
@@ -54,11 +55,53 @@ def project(one: Project, slugs: Sequence[str]) -> Answer:
     }
 
 
+def repository(one: Project) -> Answer:
+    """Return the repository of a project."""
+    return {
+        "id": str(one.id),
+        "name": one.full_path,
+        "url": urls.absolute(f"/{one.full_path}"),
+        "provider": {"id": "integrations:gitlab", "name": "GitLab"},
+        "status": "active",
+        "dateCreated": moment(one.created_at),
+        "integrationId": None,
+        "externalSlug": one.full_path,
+        "externalId": str(one.id),
+    }
+
+
+def commit(row: Answer) -> Answer:
+    """Return a commit of a release."""
+    repository_name = row.get("repository")
+    return {
+        "id": row["id"],
+        "message": row.get("message"),
+        "dateCreated": row.get("date"),
+        "author": row.get("author"),
+        "repository": None if repository_name is None else {"id": repository_name, "name": repository_name},
+    }
+
+
+def deploy(one: ReleaseDeploy) -> Answer:
+    """Return a deployment."""
+    return {
+        "id": str(one.id),
+        "environment": one.environment,
+        "name": one.name,
+        "url": one.url,
+        "dateStarted": moment(one.started_at),
+        "dateFinished": moment(one.finished_at),
+    }
+
+
 def release(rows: Sequence[ErrorRelease], projects: dict[int, Project]) -> Answer:
     """Return a release of one or more projects."""
     first = rows[0]
     new = {row.project_id: _new_errors(row) for row in rows}
     seen = _seen([row.project_id for row in rows], first.version)
+    ids = [row.id for row in rows]
+    last_deploy = db.session.scalar(release_history.deploys_of(ids).limit(1))
+    with_commits = next((row for row in rows if row.last_commit), first)
     return {
         "id": first.id,
         "version": first.version,
@@ -72,10 +115,10 @@ def release(rows: Sequence[ErrorRelease], projects: dict[int, Project]) -> Answe
         "data": {},
         "newGroups": sum(new.values()),
         "owner": None,
-        "commitCount": 0,
-        "lastCommit": None,
-        "deployCount": 0,
-        "lastDeploy": None,
+        "commitCount": with_commits.commit_count,
+        "lastCommit": commit(with_commits.last_commit) if with_commits.last_commit else None,
+        "deployCount": 0 if last_deploy is None else release_history.count_deploys(ids),
+        "lastDeploy": None if last_deploy is None else deploy(last_deploy),
         "authors": [],
         "projects": [
             {

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+import datetime as dt
 import hashlib
 import tempfile
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, Any
 
-from sqlalchemy import func, select
+from sqlalchemy import delete, func, select
 
 from project_service.areas.error_tracking.releases import bundles, jobs, lookup, service
 from project_service.areas.error_tracking.releases.bundles import (
@@ -24,11 +26,14 @@ from project_service.areas.error_tracking.releases.models import (
     MINIFIED,
     OK,
     SOURCE,
+    WAITING,
     SourceMapArtifact,
     SourceMapBundle,
 )
 from project_service.areas.error_tracking.releases.storage_names import chunk_folder, content_name
 from project_service.domain.namespaces import Namespace
+from project_service.kit import clock
+from project_service.kit import jobs as background
 from project_service.kit.db.session import db, writing
 from project_service.kit.storage import storage
 
@@ -36,6 +41,11 @@ CHUNK_BYTES = 2 << 20
 MAX_CHUNKS_IN_REQUEST = 8
 MAX_REQUEST_BYTES = 16 << 20
 MAX_BUNDLE_BYTES = 64 << 20
+MAX_BYTES_IN_REQUEST = 8 << 20  # larger bundles are assembled by a job
+SHOWN_AS_ASSEMBLING = dt.timedelta(minutes=1)
+ABANDONED = dt.timedelta(hours=1)  # then the job has failed, and the next request begins again
+FAILURE_KEPT = dt.timedelta(minutes=10)
+ASSEMBLING = "assembling"
 MAX_PENDING_CHUNKS = 512
 MAX_PROJECT_BYTES = 5 << 30
 PIECE_BYTES = 256 << 10
@@ -108,6 +118,58 @@ def is_assembled(project_ids: Sequence[int], assembly: Assembly) -> bool:
         conditions.append(SourceMapBundle.dist == assembly.dist)
     count = select(func.count(SourceMapBundle.project_id.distinct())).where(*conditions)
     return db.session.scalar(count) == len(set(project_ids))
+
+
+def is_large(assembly: Assembly) -> bool:
+    """Whether a bundle is assembled by a job: others are in the request, so that clients get their real errors."""
+    return len(assembly.chunks) * CHUNK_BYTES > MAX_BYTES_IN_REQUEST
+
+
+def progress_of(project_ids: Sequence[int], assembly: Assembly) -> tuple[str, str | None] | None:
+    """Return the state of a bundle that a job assembles or has failed to, with the reason; ``None`` if there is none.
+
+    Clients ask again while it is ``assembling``; after a minute it is ``created``, which some take as success.
+    """
+    bundle = SourceMapBundle
+    mine = select(bundle).where(bundle.project_id.in_(project_ids), bundle.checksum == assembly.checksum)
+    mine = mine.where(bundle.release.is_not_distinct_from(assembly.version))
+    mine = mine.where(bundle.dist.is_not_distinct_from(assembly.dist))
+    found = db.session.scalar(mine.order_by(bundle.id.desc()).limit(1))
+    now = clock.now()
+    if found is not None and found.state == WAITING and now - found.uploaded_at < ABANDONED:
+        return (ASSEMBLING if now - found.uploaded_at < SHOWN_AS_ASSEMBLING else WAITING), None
+    if found is not None and found.state == FAILED and now - found.uploaded_at < FAILURE_KEPT:
+        return FAILED, found.error
+    return None
+
+
+def defer_assembly(namespace: Namespace, user_id: int, project_ids: Sequence[int], assembly: Assembly) -> None:
+    """Have a bundle assembled by a job."""
+    values = {"checksum": assembly.checksum, "release": assembly.version, "dist": assembly.dist, "state": WAITING}
+    with writing():
+        db.session.add_all(
+            [SourceMapBundle(project_id=project_id, uploader_id=user_id, **values) for project_id in project_ids]
+        )
+        assemble_later.defer(namespace.id, user_id, list(project_ids), dataclasses.asdict(assembly))
+
+
+@background.job("error_tracking.releases.assemble")
+def assemble_later(namespace_id: int, user_id: int, project_ids: list[int], assembly: dict[str, Any]) -> None:
+    """Assemble a large bundle; what is waiting for it becomes its result."""
+    wanted = Assembly(**assembly)
+    namespace = db.session.get(Namespace, namespace_id)
+    if namespace is None or is_assembled(project_ids, wanted):
+        reason = None
+    elif missing_chunks(namespace, user_id, wanted.chunks):
+        reason = "Not all chunks available for assembling"
+        with writing():
+            _add_failures(project_ids, user_id, wanted, reason)
+    else:
+        assemble(namespace, user_id, project_ids, wanted)
+    with background.step():
+        bundle = SourceMapBundle
+        waiting = delete(bundle).where(bundle.project_id.in_(project_ids), bundle.state == WAITING)
+        db.session.execute(waiting.where(bundle.checksum == wanted.checksum))
 
 
 def assemble(namespace: Namespace, user_id: int, project_ids: Sequence[int], assembly: Assembly) -> str | None:

@@ -104,11 +104,14 @@ class SentryErrors:
         """Not known here."""
         return None
 
-    def change_status(self, author: User, error_id: str, status: ErrorStatus) -> ErrorView:
+    def change_status(
+        self, author: User, error_id: str, status: ErrorStatus, *, in_next_release: bool = False
+    ) -> ErrorView:
         """Change the status of an error in Sentry; when it is resolved, close its issue here."""
         url, issue = self._issue(error_id, cached=False)
-        if issue.body.get("status") != status.text:
-            self._client.put(url, {"status": status.text})
+        details = {"statusDetails": {"inNextRelease": True}} if in_next_release else {}
+        if issue.body.get("status") != status.text or in_next_release:
+            self._client.put(url, {"status": status.text, **details})
         view = dataclasses.replace(self._views([issue.body])[0], status=status.text)
         closed = None
         if status == ErrorStatus.RESOLVED and issue.body.get("status") != status.text:

@@ -64,6 +64,21 @@ class ErrorTrackingForm(Form):
     )
 
 
+class ErrorIgnoreRuleForm(Form):
+    """Add a rule for events that are not stored."""
+
+    title = StringField(
+        "Title", id="rule-title", description="Such as *ResizeObserver loop*", render_kw={"autocomplete": "off"}
+    )
+    release = StringField("Release", id="rule-release", description="Such as 1.*", render_kw={"autocomplete": "off"})
+    environment = StringField(
+        "Environment", id="rule-environment", description="Such as dev*", render_kw={"autocomplete": "off"}
+    )
+    file = StringField(
+        "File", id="rule-file", description="Such as chrome-extension:*", render_kw={"autocomplete": "off"}
+    )
+
+
 class ErrorMailForm(Form):
     """Switch one's mails about the errors of a project."""
 

@@ -16,6 +16,7 @@ from project_service.kit.db.base import Model, Timestamps
 from project_service.kit.security.key_ring import Encrypted
 
 API_PATH = "api/0/projects/"
+IGNORE_PATTERNS = ("title", "release", "environment", "file")
 
 
 class ErrorTrackingSetting(Timestamps, Model):
@@ -70,6 +71,28 @@ class ClientKey(Model):
     active: Mapped[bool] = mapped_column(default=True)
     public_key: Mapped[str] = mapped_column(unique=True)
     created_at: Mapped[dt.datetime] = mapped_column(default=clock.now)
+
+
+class ErrorIgnoreRule(Model):
+    """Events that are not stored: those that match all patterns of a rule. ``*`` stands for any characters."""
+
+    __tablename__ = "error_ignore_rules"
+    __table_args__ = (Index("ix_error_ignore_rules_project_id", "project_id", "id"),)
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    title: Mapped[str | None]
+    release: Mapped[str | None]
+    environment: Mapped[str | None]
+    file: Mapped[str | None]
+    dropped_events: Mapped[int] = mapped_column(default=0)
+    last_dropped_at: Mapped[dt.datetime | None]
+    created_at: Mapped[dt.datetime] = mapped_column(default=clock.now)
+
+    @property
+    def text(self) -> str:
+        """The patterns in words."""
+        named = ((name, getattr(self, name)) for name in IGNORE_PATTERNS)
+        return ", ".join(f"{name} {pattern}" for name, pattern in named if pattern)
 
 
 class ErrorMailSubscription(Model):

@@ -7,7 +7,7 @@ from typing import Any
 
 from flask import redirect, request, url_for
 
-from project_service.access import sections
+from project_service.access import navigation, sections
 from project_service.access.abilities import Ability
 from project_service.access.identity import current_user
 from project_service.access.pages import PageBlueprint
@@ -16,9 +16,15 @@ from project_service.areas.error_tracking.errors import mails
 from project_service.areas.error_tracking.sentry import projects
 from project_service.areas.error_tracking.sentry.client import SentryFailed, host_of
 from project_service.areas.error_tracking.sentry.projects import SentryProject
-from project_service.areas.error_tracking.settings import client_keys, queries, service
-from project_service.areas.error_tracking.settings.forms import INTEGRATED, SENTRY, ErrorMailForm, ErrorTrackingForm
-from project_service.areas.error_tracking.settings.models import ErrorTrackingSetting
+from project_service.areas.error_tracking.settings import client_keys, ignore_rules, queries, service
+from project_service.areas.error_tracking.settings.forms import (
+    INTEGRATED,
+    SENTRY,
+    ErrorIgnoreRuleForm,
+    ErrorMailForm,
+    ErrorTrackingForm,
+)
+from project_service.areas.error_tracking.settings.models import IGNORE_PATTERNS, ErrorTrackingSetting
 from project_service.domain import instance_settings
 from project_service.domain.projects import Project
 from project_service.kit import clock
@@ -30,6 +36,7 @@ pages = PageBlueprint("error_tracking_pages", __name__)
 
 BASE_PATH = "/<path:project>/-/settings/operations/error_tracking"
 DROPPED_HOURS = 24
+HEARTBEATS = "/-/heartbeats"
 SERVER = re.compile(r"https?://[^@\s]{1,255}\Z")
 
 
@@ -47,8 +54,12 @@ def fill(project: Project) -> dict[str, Any]:
         "dsn_of": client_keys.dsn_of,
         "tracking_dsn": None if active is None else client_keys.dsn_of(active),
         "tracking_dropped": _dropped(project),
+        "tracking_check_ins": event_limits.check_ins(project.id, clock.now(), DROPPED_HOURS),
+        "heartbeats": navigation.has_entry(HEARTBEATS),
         "tracking_mail_form": ErrorMailForm(formdata=None, wanted=wants_mails),
         "tracking_key_form": Form(formdata=None),
+        "tracking_rules": list(db.session.scalars(ignore_rules.rules_of(project))),
+        "tracking_rule_form": ErrorIgnoreRuleForm(formdata=None),
     }
 
 
@@ -127,6 +138,37 @@ def ask_delete_error_key(project: Project, key_id: int) -> Any:
 def delete_error_key(project: Project, key_id: int) -> Any:
     """Remove a client key."""
     client_keys.delete_key(client_keys.find_key(project, key_id))
+    return redirect(_settings(project))
+
+
+@pages.post(f"{BASE_PATH}/ignore_rules")
+@pages.signed_in
+@pages.allow(Ability.ADMIN_OPERATIONS)
+def create_error_ignore_rule(project: Project) -> Any:
+    """Add a rule for events that are not stored."""
+    form = ErrorIgnoreRuleForm()
+    patterns = {name: form[name].data for name in IGNORE_PATTERNS}
+    if not form.accepted(lambda: ignore_rules.create_rule(project, **patterns)):
+        return sections.show(project, "operations", status=422, tracking_rule_form=form)
+    return redirect(_settings(project))
+
+
+@pages.get(f"{BASE_PATH}/ignore_rules/<int:rule_id>/delete")
+@pages.signed_in
+@pages.allow(Ability.ADMIN_OPERATIONS)
+def ask_delete_error_ignore_rule(project: Project, rule_id: int) -> Any:
+    """Ask before a rule is removed."""
+    rule = ignore_rules.find_rule(project, rule_id)
+    question = f"Events that match “{rule.text}” are stored again."
+    return confirmation("Remove ignore rule?", question, "Remove ignore rule", _settings(project), project=project)
+
+
+@pages.post(f"{BASE_PATH}/ignore_rules/<int:rule_id>/delete")
+@pages.signed_in
+@pages.allow(Ability.ADMIN_OPERATIONS)
+def delete_error_ignore_rule(project: Project, rule_id: int) -> Any:
+    """Remove a rule."""
+    ignore_rules.delete_rule(project, ignore_rules.find_rule(project, rule_id))
     return redirect(_settings(project))
 
 

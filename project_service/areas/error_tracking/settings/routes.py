@@ -8,13 +8,14 @@ from sqlalchemy import Select
 
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint
-from project_service.areas.error_tracking.settings import client_keys, queries, schemas, service
-from project_service.areas.error_tracking.settings.models import ClientKey, ErrorTrackingSetting
+from project_service.areas.error_tracking.settings import client_keys, ignore_rules, queries, schemas, service
+from project_service.areas.error_tracking.settings.models import ClientKey, ErrorIgnoreRule, ErrorTrackingSetting
 from project_service.domain.projects import Project
 
 api = ApiBlueprint("error_tracking", __name__, description="Where the errors of a project are tracked.")
 
 KEYS = "/projects/<project>/error_tracking/client_keys"
+RULES = "/projects/<project>/error_tracking/ignore_rules"
 SETTINGS = "/projects/<project>/error_tracking/settings"
 
 
@@ -75,3 +76,32 @@ def delete_client_key(project: Project, key_id: int) -> ClientKey:
     key = client_keys.find_key(project, key_id)
     client_keys.delete_key(key)
     return key
+
+
+@api.get(RULES)
+@api.signed_in
+@api.allow(Ability.ADMIN_OPERATIONS)
+@api.response(200, schemas.ErrorIgnoreRuleSchema(many=True))
+@api.paged
+def list_ignore_rules(project: Project) -> Select[ErrorIgnoreRule]:
+    """List the rules for events that are not stored."""
+    return ignore_rules.rules_of(project)
+
+
+@api.post(RULES)
+@api.signed_in
+@api.allow(Ability.ADMIN_OPERATIONS)
+@api.arguments(schemas.ErrorIgnoreRuleCreateSchema)
+@api.response(201, schemas.ErrorIgnoreRuleSchema)
+def create_ignore_rule(project: Project, fields: dict[str, Any]) -> ErrorIgnoreRule:
+    """Drop events that match all given patterns."""
+    return ignore_rules.create_rule(project, **fields)
+
+
+@api.delete(f"{RULES}/<int:rule_id>")
+@api.signed_in
+@api.allow(Ability.ADMIN_OPERATIONS)
+@api.response(204)
+def delete_ignore_rule(project: Project, rule_id: int) -> None:
+    """Remove a rule: events that match it are stored again."""
+    ignore_rules.delete_rule(project, ignore_rules.find_rule(project, rule_id))

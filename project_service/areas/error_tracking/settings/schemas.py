@@ -44,3 +44,25 @@ class ClientKeySchema(Schema):
     active = fields.Boolean()
     public_key = fields.String()
     sentry_dsn = fields.Computed(dsn_of)
+
+
+class ErrorIgnoreRuleCreateSchema(Schema):
+    """A rule for events that are not stored; ``*`` in a pattern stands for any characters."""
+
+    title = fields.String()
+    release = fields.String()
+    environment = fields.String()
+    file = fields.String()
+
+
+class ErrorIgnoreRuleSchema(Schema):
+    """A rule for events that are not stored, and how many it has dropped."""
+
+    id = fields.Integer()
+    title = fields.String()
+    release = fields.String()
+    environment = fields.String()
+    file = fields.String()
+    dropped_events = fields.Integer()
+    last_dropped_at = fields.Moment()
+    created_at = fields.Moment()

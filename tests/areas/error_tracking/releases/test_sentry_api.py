@@ -198,7 +198,6 @@ def test_wrong_releases_are_refused(uploader, project):
     assert post(version="1", projects=["nothing"]).json == {"projects": "Invalid project slugs"}
     assert post(version="1", projects=[]).json == {"detail": "projects is invalid"}
     assert post(version="1", projects=[project.id], url="javascript:x").json == {"detail": "url is invalid"}
-    assert "set-commits" in post(version="1", projects=["shop"], commits=[{"id": "1"}]).json["detail"]
     assert uploader.open("PUT", "releases/nothing/", json={}).json == UNKNOWN
 
 
@@ -236,3 +235,25 @@ def test_the_page_shows_releases_and_uploads(app, uploader, visit, project):
     assert "&lt;b&gt;shop@2" in page
     assert "failed to open release manifest" in page
     assert "SENTRY_ORG=acme" in page
+
+
+def test_large_bundles_are_assembled_by_a_job(uploader, monkeypatch, run_jobs, visit):
+    monkeypatch.setattr(uploads, "MAX_BYTES_IN_REQUEST", 0)
+    good, bad = build(), b"no archive"
+    bodies = [{"checksum": sha1(one), "chunks": [sha1(one)], "projects": ["shop"]} for one in (good, bad)]
+    for one in (good, bad):
+        uploader.send(one)
+
+    def states():
+        return [uploader.open("POST", ASSEMBLE, json=body).json["state"] for body in bodies]
+
+    assert (states(), states()) == (["created"] * 2, ["assembling"] * 2)
+    assert "being assembled" in visit(RITA).get("/acme/shop/-/error_tracking/releases").text
+    later = clock.now() + dt.timedelta(minutes=2)
+    with monkeypatch.context() as patch:
+        patch.setattr(clock, "now", lambda: later)
+        assert states() == ["created"] * 2
+    run_jobs()
+    assert states() == ["ok", "error"]
+    assert uploader.open("POST", ASSEMBLE, json=bodies[1]).json["detail"] == "failed to open release manifest"
+    assert db.session.query(SourceMapBundle).count() == 2

@@ -1,0 +1,79 @@
+"""Comments on errors: notes of the tracker, without events of activity feeds."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from sqlalchemy import Select, delete, select, update
+from sqlalchemy.orm import joinedload
+
+from project_service.access.identity import Caller
+from project_service.access.rules import may_change_note
+from project_service.areas.error_tracking.errors.models import TARGET, TrackedError
+from project_service.domain.tracker.issue_rules import check_note
+from project_service.domain.tracker.notes import Note
+from project_service.domain.users import User
+from project_service.kit.db.session import NO_LAZY_LOADING, db, one
+from project_service.kit.http.errors import Forbidden, RecordNotFound
+
+
+def comments_on(error: TrackedError) -> Select[Note]:
+    """The comments on an error, oldest first."""
+    mine = select(Note).where(Note.noteable_type == TARGET, Note.noteable_id == error.id)
+    loaded = joinedload(Note.author), joinedload(Note.project)
+    return mine.order_by(Note.created_at, Note.id).options(*loaded, NO_LAZY_LOADING)
+
+
+def find_comment(error: TrackedError, note_id: int) -> Note:
+    """One of these comments; raises ``RecordNotFound``."""
+    return one(comments_on(error).where(Note.id == note_id), RecordNotFound())
+
+
+def find_changeable(caller: Caller, error: TrackedError, note_id: int) -> Note:
+    """One of these comments, if the caller may change it; raises ``Forbidden``."""
+    note = find_comment(error, note_id)
+    if not may_change_note(caller, note):
+        raise Forbidden
+    return note
+
+
+def comment(author: User, error: TrackedError, body: str) -> Note:
+    """Comment on an error."""
+    check_note(Note(body=body))
+    note = Note(
+        project_id=error.project_id,
+        noteable_type=TARGET,
+        noteable_id=error.id,
+        body=body,
+        author_id=author.id,
+        author=author,
+    )
+    db.session.add(note)
+    db.session.flush()
+    return note
+
+
+def edit(note: Note, body: str) -> Note:
+    """Change the text of a comment."""
+    check_note(Note(body=body))
+    note.body = body
+    db.session.flush()
+    return note
+
+
+def move(from_id: int, into_id: int) -> list[int]:
+    """Put the comments of an error under another one; return their ids."""
+    mine = update(Note).where(Note.noteable_type == TARGET, Note.noteable_id == from_id)
+    return list(db.session.scalars(mine.values(noteable_id=into_id, updated_at=Note.updated_at).returning(Note.id)))
+
+
+def move_back(note_ids: Collection[int], error_id: int) -> None:
+    """Put comments under another error again."""
+    mine = update(Note).where(Note.noteable_type == TARGET, Note.id.in_(note_ids))
+    db.session.execute(mine.values(noteable_id=error_id, updated_at=Note.updated_at))
+
+
+def forget(error_ids: Collection[int]) -> None:
+    """Remove the comments on errors that are removed."""
+    mine = delete(Note).where(Note.noteable_type == TARGET, Note.noteable_id.in_(error_ids))
+    db.session.execute(mine.execution_options(synchronize_session=False))

@@ -1,0 +1,89 @@
+"""The API of releases of errors and of uploaded source maps (source maps reference, section 22)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Select
+
+from project_service.access.abilities import Ability
+from project_service.access.api import ApiBlueprint, WithSchema
+from project_service.access.identity import caller
+from project_service.areas.error_tracking.errors import queries as error_queries
+from project_service.areas.error_tracking.releases import jobs, queries, schemas
+from project_service.areas.error_tracking.releases.models import SourceMapArtifact, SourceMapBundle
+from project_service.areas.error_tracking.releases.queries import ReleaseSummary
+from project_service.domain.projects import Project
+from project_service.domain.rate_limits import RateLimit
+from project_service.kit.db.locking import delete_locked
+from project_service.kit.http.errors import BadRequest
+
+api = ApiBlueprint("error_releases", __name__, description="Releases of errors, and uploaded source maps.")
+
+RELEASES = "/projects/<project>/error_tracking/releases"
+SOURCE_MAPS = "/projects/<project>/error_tracking/source_maps"
+RESOLUTIONS = RateLimit("error_tracking:resolve", 10)
+
+
+@api.get(RELEASES)
+@api.signed_in
+@api.allow(Ability.READ_ERRORS)
+@api.arguments(schemas.ReleaseFilterSchema)
+@api.response(200, schemas.ErrorReleaseSchema(many=True))
+@api.paged
+def list_error_releases(project: Project, fields: dict[str, Any]) -> WithSchema:
+    """List the releases of a project that are not archived, newest first."""
+    rows = queries.releases_of(project, fields.get("search") or "")
+    return WithSchema(schemas.ErrorReleaseSchema, rows, prepare=lambda page: queries.summaries_of(project, page))
+
+
+@api.get(f"{RELEASES}/<version>")
+@api.signed_in
+@api.allow(Ability.READ_ERRORS)
+@api.response(200, schemas.ErrorReleaseSchema)
+def show_error_release(project: Project, version: str) -> ReleaseSummary:
+    """Show one release."""
+    return queries.summaries_of(project, [queries.find_release(project, version)])[0]
+
+
+@api.get(SOURCE_MAPS)
+@api.signed_in
+@api.allow(Ability.READ_ERRORS)
+@api.arguments(schemas.SourceMapFilterSchema)
+@api.response(200, schemas.SourceMapBundleSchema(many=True))
+@api.paged
+def list_source_maps(project: Project, fields: dict[str, Any]) -> Select[SourceMapBundle]:
+    """List the uploads of source maps, newest first; failed ones for 7 days."""
+    return queries.bundles_matching(project, **fields)
+
+
+@api.get(f"{SOURCE_MAPS}/<int:bundle_id>/files")
+@api.signed_in
+@api.allow(Ability.READ_ERRORS)
+@api.response(200, schemas.SourceMapFileSchema(many=True))
+@api.paged
+def list_source_map_files(project: Project, bundle_id: int) -> Select[SourceMapArtifact]:
+    """List the files of an upload."""
+    return queries.files_of(queries.find_bundle(project, bundle_id))
+
+
+@api.delete(f"{SOURCE_MAPS}/<int:bundle_id>")
+@api.signed_in
+@api.allow(Ability.DELETE_ERRORS)
+@api.response(204)
+def delete_source_map(project: Project, bundle_id: int) -> None:
+    """Remove an upload with its files; stacks that were resolved stay so."""
+    delete_locked(queries.find_bundle(project, bundle_id))
+
+
+@api.post("/projects/<project>/error_tracking/errors/<error_id>/events/<event_id>/resolve")
+@api.signed_in
+@api.allow(Ability.UPDATE_ERRORS)
+@api.response(202)
+def resolve_error_event(project: Project, error_id: str, event_id: str) -> None:
+    """Resolve the stack of an event again, with the source maps that there are now."""
+    event = error_queries.find_event(error_queries.find_error(project, error_id), event_id)
+    RESOLUTIONS.check(caller().user_id or 0)
+    if event.stack is None:
+        raise BadRequest("400 Bad request - the event has no frames of scripts that source maps could resolve")
+    jobs.resolve_stack.defer(project.id, event.stack)

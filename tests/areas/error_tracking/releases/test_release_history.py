@@ -1,0 +1,139 @@
+"""Commits and deploys of releases, as clients send and read them, and the page of a release."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.git_repositories import _git
+from tests.support.sample_data import DEV, MAX, RITA, make_token
+from tests.support.sentry_requests import Sender, track_errors
+from tests.support.source_maps import Uploader, build, event
+
+PAGE = "/acme/shop/-/error_tracking/releases"
+
+
+@pytest.fixture
+def as_uploader(app, people, project):
+    """Makes a client of one of the people."""
+    return lambda name, *scopes: Uploader(app, make_token(people[name], *scopes))
+
+
+@pytest.fixture
+def uploader(as_uploader):
+    """A client of a developer with a release."""
+    client = as_uploader(DEV)
+    client.open("POST", "releases/", json={"version": "1.0", "projects": ["shop"]})
+    return client
+
+
+def test_commits_of_clients_are_kept_and_listed(uploader):
+    commits = [
+        {
+            "id": "b" * 40,
+            "message": "Fix the till\n\nIt was stuck.",
+            "author_name": "Dev",
+            "author_email": "dev@example.org",
+            "timestamp": "2026-11-27T10:00:00Z",
+            "repository": "acme/shop",
+            "patch_set": [{"path": "a", "type": "M"}],
+        },
+        {"id": "a" * 40},
+    ]
+
+    release = uploader.open("PUT", "releases/1.0/", json={"commits": commits}).json
+    listed = uploader.open("GET", "releases/1.0/commits/").json
+
+    assert (release["commitCount"], release["lastCommit"]["id"]) == (2, "b" * 40)
+    assert [one["message"] for one in listed] == ["Fix the till", None]
+    assert listed[0]["repository"] == {"id": "acme/shop", "name": "acme/shop"}
+    uploader.open("POST", "releases/", json={"version": "1.1", "projects": ["shop"]})
+    assert uploader.open("GET", "releases/1.1/previous-with-commits/").json["version"] == "1.0"
+    assert uploader.open("PUT", "releases/1.0/", json={"commits": []}).json["lastCommit"] is None
+
+
+@pytest.mark.parametrize("commits", ["x", [1], [{"id": 1}], [{"id": "a" * 65}]], ids=["text", "number", "id", "long"])
+def test_malformed_commits_are_refused(commits, uploader):
+    refused = uploader.open("PUT", "releases/1.0/", json={"commits": commits})
+
+    assert (refused.status_code, refused.json) == (400, {"detail": "commits is invalid"})
+
+
+def test_commits_of_a_repository_here_are_read_by_a_job(uploader, repository, tmp_path, run_jobs):
+    folder = tmp_path / "repository"
+    sha = _git(folder, "rev-parse", "HEAD").decode().strip()
+    [listed] = uploader.open("GET", "repos/").json
+    ref = {"repository": listed["name"], "commit": sha}
+
+    waiting = uploader.open("PUT", "releases/1.0/", json={"refs": [ref]}).json
+    run_jobs()
+    read = uploader.open("GET", "releases/1.0/").json
+
+    assert (waiting["commitCount"], waiting["lastCommit"]["id"]) == (0, sha)
+    assert (read["commitCount"], read["lastCommit"]["id"]) == (1, sha)
+    assert read["lastCommit"]["message"]
+    unknown = uploader.open("PUT", "releases/1.0/", json={"refs": [{"repository": "acme/x", "commit": sha}]})
+    assert unknown.json == {"detail": "Unable to find repository acme/x"}
+
+
+def test_deploys_are_added_and_listed(uploader, as_uploader):
+    sent = {"environment": "production", "name": None, "url": None, "dateStarted": None, "dateFinished": None}
+
+    first = uploader.open("POST", "releases/1.0/deploys/", json=sent)
+    uploader.open("POST", "/api/0/projects/acme/shop/releases/1.0/deploys/", json={"environment": "staging"})
+
+    assert (first.status_code, first.json["environment"], first.json["dateFinished"] is not None) == (
+        201,
+        "production",
+        True,
+    )
+    listed = uploader.open("GET", "releases/1.0/deploys/").json
+    assert [one["environment"] for one in listed] == ["staging", "production"]
+    release = uploader.open("GET", "releases/1.0/").json
+    assert (release["deployCount"], release["lastDeploy"]["environment"]) == (2, "staging")
+    assert uploader.open("POST", "releases/1.0/deploys/", json={}).json == {"environment": "This field is required."}
+    assert uploader.open("POST", "releases/1.0/deploys/", json={"environment": "a/b"}).status_code == 400
+    assert as_uploader(RITA).open("POST", "releases/1.0/deploys/", json=sent).status_code == 403
+
+
+def test_the_page_of_a_release_has_its_errors_commits_deploys_and_uploads(app, uploader, visit, project):
+    sender = Sender(app, track_errors(project))
+    sender.event(message="stuck", release="0.9")
+    sender.event(message="stuck", release="1.0")
+    sender.event(message="jammed", release="1.0")
+    uploader.open("PUT", "releases/1.0/", json={"commits": [{"id": "c" * 40, "message": "<b>Oil</b>"}]})
+    uploader.open("POST", "releases/1.0/deploys/", json={"environment": "production", "url": "javascript:alert(1)"})
+    uploader.upload(build(), version="1.0")
+
+    page, releases = visit(RITA).get(f"{PAGE}/1.0").text, visit(RITA).get(PAGE).text
+
+    assert ("jammed" in page, "stuck" in page) == (True, False)
+    assert ("&lt;b&gt;Oil&lt;/b&gt;" in page, 'href="javascript' in page, "production" in page) == (True, False, True)
+    assert "2 files" in page
+    assert '<th scope="row">1.0</th><td>1</td><td>1</td>' in releases
+    assert visit(MAX).get(f"{PAGE}/nothing").status_code == 404
+    listed = visit(RITA).get("/acme/shop/-/error_tracking?release=0.9").text
+    assert ("Only errors of the release" in listed, "jammed" in listed) == (True, False)
+
+
+def test_the_api_lists_releases_and_uploads(app, uploader, as_, project, run_jobs):
+    sent = Sender(app, track_errors(project)).event(**event(release="1.0"))
+    uploader.upload(build(), version="1.0")
+    base = f"/projects/{project.id}/error_tracking"
+
+    [release] = as_(RITA).get(f"{base}/releases", query_string={"search": "1."}).json
+    [bundle] = as_(RITA).get(f"{base}/source_maps", query_string={"release": "1.0"}).json
+    files = as_(RITA).get(f"{base}/source_maps/{bundle['id']}/files").json
+
+    assert (release["version"], release["new_errors"], release["errors"]) == ("1.0", 1, 1)
+    assert release["source_maps"] == {"bundles": 1, "files": 2, "bytes": bundle["bytes"]}
+    assert as_(RITA).get(f"{base}/releases/1.0").json == release
+    assert {file["type"] for file in files} == {"minified_source", "source_map"}
+    assert [as_(RITA).get(f"{base}/source_maps", query_string={"debug_id": one}).json for one in ("0" * 32,)] == [[]]
+    found = as_(RITA).get(f"{base}/source_maps", query_string={"debug_id": files[0]["debug_id"]}).json
+    assert [one["id"] for one in found] == [bundle["id"]]
+    resolve = f"{base}/errors/{as_(DEV).get(f'{base}/errors').json[0]['id']}/events/{sent.json['id']}/resolve"
+    assert (as_(DEV).post(resolve).status_code, as_(RITA).post(resolve).status_code) == (202, 403)
+    run_jobs()
+    assert as_(DEV).delete(f"{base}/source_maps/{bundle['id']}").status_code == 403
+    assert as_(MAX).delete(f"{base}/source_maps/{bundle['id']}").status_code == 204
+    assert as_(RITA).get(f"{base}/source_maps").json == []

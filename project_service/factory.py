@@ -37,7 +37,7 @@ from project_service.areas.alerts.alerts import routes as alerts
 from project_service.areas.alerts.integrations import pages as alerts_settings
 from project_service.areas.alerts.integrations import request_pages as alerts_requests
 from project_service.areas.alerts.integrations import routes as alert_integrations
-from project_service.areas.alerts.receivers import delivery_log
+from project_service.areas.alerts.receivers import delivery_log, own_reports
 from project_service.areas.alerts.receivers.routes import receivers
 from project_service.areas.audit import pages as audit_pages
 from project_service.areas.audit import routes as audit
@@ -57,6 +57,9 @@ from project_service.areas.groups import lookup_routes as group_lookups
 from project_service.areas.groups import pages as groups_pages
 from project_service.areas.groups import routes as groups
 from project_service.areas.groups import settings_pages as groups_settings
+from project_service.areas.heartbeats import pages as heartbeat_pages
+from project_service.areas.heartbeats import routes as heartbeats
+from project_service.areas.heartbeats.call_receiver import calls
 from project_service.areas.instance import pages as instance_pages
 from project_service.areas.instance import routes as instance
 from project_service.areas.instance.probes import probes
@@ -95,7 +98,7 @@ from project_service.areas.vulnerabilities.findings import routes as vulnerabili
 from project_service.areas.webhooks import pages as web_hook_pages
 from project_service.areas.webhooks import routes as web_hooks
 from project_service.areas.webhooks import sender as web_hook_sender
-from project_service.domain import hook_events
+from project_service.domain import hook_events, own_alerts
 from project_service.domain.namespaces import Group
 from project_service.domain.path_registry import find_by_path
 from project_service.domain.projects import Project
@@ -142,6 +145,7 @@ APIS = (
     projects.api,
     alerts.api,
     alert_integrations.api,
+    heartbeats.api,
     members.api,
     variables.api,
     effective_variables.api,
@@ -206,6 +210,7 @@ PAGES = (
     alerts_requests.pages,
     todo_pages.pages,
     search_pages.pages,
+    heartbeat_pages.pages,
     environments_pages.pages,
     vulnerabilities_pages.pages,
     transfers_pages.pages,
@@ -252,10 +257,12 @@ def create_app(settings: Settings | None = None) -> responses.Application:
     markdown.init_app(app.jinja_env)
     delivery_log.init_app(app)
     app.register_blueprint(receivers)
+    app.register_blueprint(calls)
     app.register_blueprint(git_http)
     app.register_blueprint(collector)
     app.register_blueprint(sentry_api)
     issue_closed.connect(incidents.on_issue_closed)
+    own_alerts.reported.connect(own_reports.on_report)
     hook_events.happened.connect(web_hook_sender.on_event)
     hook_events.asked.connect(web_hook_sender.on_question)
     for pages in PAGES:

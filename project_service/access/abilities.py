@@ -67,6 +67,8 @@ class Ability(enum.Enum):
     ADMIN_PROTECTED_BRANCHES = enum.auto()
     ADMIN_OPERATIONS = enum.auto()
     READ_ALERTS = enum.auto()
+    READ_HEARTBEATS = enum.auto()
+    ADMIN_HEARTBEATS = enum.auto()
     READ_ERRORS = enum.auto()
     UPDATE_ERRORS = enum.auto()
     CREATE_ERROR_ISSUES = enum.auto()
@@ -130,6 +132,8 @@ RULES: dict[Ability, tuple[Rule, ...]] = {
     Ability.ADMIN_PROTECTED_BRANCHES: (at_least(Role.MAINTAINER),),
     Ability.ADMIN_OPERATIONS: (at_least(Role.MAINTAINER),),
     Ability.READ_ALERTS: (at_least(Role.DEVELOPER),),
+    Ability.READ_HEARTBEATS: (at_least(Role.DEVELOPER),),
+    Ability.ADMIN_HEARTBEATS: (at_least(Role.MAINTAINER),),
     Ability.READ_ERRORS: (at_least(Role.REPORTER),),
     Ability.UPDATE_ERRORS: (at_least(Role.DEVELOPER), is_not_archived),
     Ability.CREATE_ERROR_ISSUES: (at_least(Role.DEVELOPER), has("issues"), is_not_archived, is_loaded),

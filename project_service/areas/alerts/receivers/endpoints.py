@@ -7,7 +7,7 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, bindparam, false, func, select, true
+from sqlalchemy import ColumnElement, Select, bindparam, exists, false, func, select, true
 
 from project_service.areas.alerts.models import HTTP, PROMETHEUS, AlertIntegration, FormerAddress, IncidentSetting
 from project_service.areas.alerts.receivers.elements import PROMETHEUS_TOOL
@@ -15,15 +15,20 @@ from project_service.areas.alerts.receivers.grouping import Mapping
 from project_service.areas.alerts.receivers.reports import ParsedAlert, ReadingRules, rules_of
 from project_service.domain import path_registry
 from project_service.domain.bots import ALERT_BOT, id_of_bot
+from project_service.domain.heartbeats.models import ALERT, Heartbeat
 from project_service.domain.instance_settings import RECEIVERS_THROTTLE, value_of
 from project_service.domain.notifications.events import has_listeners
 from project_service.domain.projects import Project
 from project_service.kit import clock
+from project_service.kit.db.base import table_of
 from project_service.kit.db.session import db, insert
 
 DEFAULT_SOURCE = "Generic Alert Endpoint"
 USES_NOTED_EVERY = dt.timedelta(minutes=1)
+NO_INTEGRATION = 0  # the id of a receiver of alerts that the service itself reports
 projects = Project.__table__.c
+heartbeats = table_of(Heartbeat).c
+HAS_TITLE = heartbeats.matcher_title.is_not(None)  # for the index
 integrations, settings = AlertIntegration.__table__.c, IncidentSetting.__table__.c
 
 
@@ -49,6 +54,7 @@ class AlertReceiver:
     severity_mapping: dict[str, Any] | None = None
     resolved_values: list[str] | None = None
     time_zone: str | None = None
+    has_watchdogs: bool = False  # some alerts are calls of heartbeats
     former_path: str | None = None  # the request came to an address from before the project was renamed or moved
 
     @property
@@ -88,6 +94,15 @@ def receiver_of(integration: AlertIntegration) -> AlertReceiver:
     return found
 
 
+def receiver_of_service(project_id: int) -> AlertReceiver | None:
+    """The receiver of alerts that the service itself reports; ``None`` if the project is being removed."""
+    row = db.session.connection().execute(WITHOUT_INTEGRATION, {"project": project_id}).first()
+    if row is None:
+        return None
+    blank: dict[str, Any] = {"type": HTTP, "name": "", "active": True, "token": "", "mapping": {}}
+    return dataclasses.replace(AlertReceiver(*row), id=NO_INTEGRATION, **blank)
+
+
 def note_former_address(receiver: AlertReceiver) -> None:
     """Record that an address from before the project moved is still used, at most once in ``USES_NOTED_EVERY``."""
     now, key = clock.now(), {"integration_id": receiver.id, "path": receiver.former_path}
@@ -112,8 +127,12 @@ def _receivers(statement: Select[Any], full_path: str, **parameters: Any) -> lis
     return [dataclasses.replace(one, former_path=former_path) if former_path else one for one in found]
 
 
-def _receivers_where(condition: ColumnElement[bool]) -> Select[Any]:
-    """A row for each integration of a project under a condition; one without an integration when it has none."""
+def _receivers_where(condition: ColumnElement[bool], project: ColumnElement[bool] | None = None) -> Select[Any]:
+    """A row for each integration of a project under a condition; one without an integration when it has none.
+
+    ``project`` selects the project, by default by its path.
+    """
+    by_path = func.lower(projects.full_path) == bindparam("path")
     tables = (
         Project.__table__.outerjoin(AlertIntegration.__table__, (integrations.project_id == projects.id) & condition)
     ).outerjoin(IncidentSetting.__table__, settings.project_id == projects.id)
@@ -129,9 +148,10 @@ def _receivers_where(condition: ColumnElement[bool]) -> Select[Any]:
             func.coalesce(settings.send_recovery_email, false()),
             has_listeners(projects.id, projects.namespace_id),
             *(integrations[name] for name in ("preset", "severity_mapping", "resolved_values", "time_zone")),
+            exists().where(heartbeats.project_id == projects.id, heartbeats.kind == ALERT, HAS_TITLE),
         )
         .select_from(tables)
-        .where(projects.deleting_since.is_(None), func.lower(projects.full_path) == bindparam("path"))
+        .where(projects.deleting_since.is_(None), by_path if project is None else project)
         .order_by(integrations.id.desc())
     )
 
@@ -140,3 +160,4 @@ def _receivers_where(condition: ColumnElement[bool]) -> Select[Any]:
 ENDPOINT = _receivers_where((integrations.endpoint_identifier == bindparam("identifier")) & (integrations.type == HTTP))
 ALL_PROMETHEUS = _receivers_where(integrations.type == PROMETHEUS)
 BY_ID = _receivers_where(integrations.id == bindparam("integration"))
+WITHOUT_INTEGRATION = _receivers_where(false(), projects.id == bindparam("project"))

@@ -181,7 +181,7 @@ class _Ingestion:
         rows = [
             {
                 "project_id": self.receiver.project_id,
-                "integration_id": self.receiver.id,
+                "integration_id": self.receiver.id or None,
                 "iid": iid,
                 "title": one.title,
                 "description": one.description,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from project_service.areas.alerts.models import Outcome
-from project_service.areas.alerts.receivers import delivery_log, ingestion
+from project_service.areas.alerts.receivers import delivery_log, ingestion, watchdogs
 from project_service.areas.alerts.receivers.endpoints import AlertReceiver
 from project_service.areas.alerts.receivers.ingestion import StoredAlert
 from project_service.areas.alerts.receivers.payloads import ParsedRequest, parse
@@ -26,9 +26,11 @@ class Received:
 def receive(receiver: AlertReceiver, payload: dict[str, Any], *, body: bytes, address: str | None) -> Received:
     """Store the alerts of a payload in the current unit of work, and log the request when that is committed."""
     parsed = parse(payload, receiver.rules)
+    is_call = receiver.has_watchdogs and watchdogs.record_calls(receiver, parsed)
     stored = ingestion.ingest(receiver, parsed.reports)
-    notes = parsed.notes if stored or parsed.outcome != Outcome.ACCEPTED else [*parsed.notes, _nothing_in(parsed)]
-    outcome = parsed.outcome if stored or parsed.outcome != Outcome.ACCEPTED else Outcome.IGNORED
+    has_effect = bool(stored) or is_call or parsed.outcome != Outcome.ACCEPTED
+    notes = parsed.notes if has_effect else [*parsed.notes, _nothing_in(parsed)]
+    outcome = parsed.outcome if has_effect else Outcome.IGNORED
     after_commit(
         lambda: delivery_log.record(
             receiver.id,

@@ -1,6 +1,7 @@
 """Alerts that this service reports itself, such as those of missing heartbeats; the factory connects the receiver.
 
-They are stored by the ordinary ingestion, in the transaction of the caller, so that grouping, incidents and rules apply.
+They are stored by the ordinary ingestion, in the transaction of the caller, so that grouping and
+incidents apply.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from project_service.areas.error_tracking.settings.models import ClientKey, Erro
 from project_service.areas.variables.models import GroupVariable, InstanceVariable, Variable
 from project_service.areas.vulnerabilities.models import Finding, Pipeline
 from project_service.areas.webhooks.models import WebHook, WebHookLog
+from project_service.domain.heartbeats.models import Heartbeat
 from project_service.domain.memberships import Membership
 from project_service.domain.projects import Project
 from project_service.domain.repositories.protected_refs import ProtectedBranch, ProtectedTag
@@ -88,6 +89,7 @@ def page_addresses(app: Flask, project: Project, people: dict[str, User]) -> dic
         "rule_id": ErrorIgnoreRule,
         "finding_id": Finding,
         "hook_id": WebHook,
+        "heartbeat_id": Heartbeat,
     }
     values: dict[str, Any] = {name: first(kind.id, kind.project_id == project.id) for name, kind in places.items()}
     values |= {

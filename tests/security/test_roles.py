@@ -44,6 +44,8 @@ PROJECT = {
     Ability.ADMIN_PROTECTED_BRANCHES: (Role.MAINTAINER,) * 2,
     Ability.ADMIN_OPERATIONS: (Role.MAINTAINER,) * 2,
     Ability.READ_ALERTS: (Role.DEVELOPER,) * 2,
+    Ability.READ_HEARTBEATS: (Role.DEVELOPER,) * 2,
+    Ability.ADMIN_HEARTBEATS: (Role.MAINTAINER,) * 2,
     Ability.READ_ERRORS: (Role.REPORTER,) * 2,
     Ability.UPDATE_ERRORS: (Role.DEVELOPER,) * 2,
     Ability.CREATE_ERROR_ISSUES: (Role.DEVELOPER,) * 2,

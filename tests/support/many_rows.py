@@ -14,6 +14,7 @@ from project_service.areas.vulnerabilities.models import Feedback, Finding
 from project_service.areas.webhooks.models import WebHook
 from project_service.domain.events import recording
 from project_service.domain.events.models import Action, Event
+from project_service.domain.heartbeats.models import Heartbeat
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue, IssueAssignee
 from project_service.domain.tracker.merge_requests import MergeRequest
@@ -25,7 +26,7 @@ from project_service.transfers.models import ImportFailure, ProjectExport
 from tests.support import sample_data, security_reports
 
 # as many rows as there are settings, flags, keys and kinds of jobs; all other tables grow with what is done
-SMALL = frozenset({"application_settings", "feature_gates", "key_proofs", "periodic_runs"})
+SMALL = frozenset({"application_settings", "feature_gates", "heartbeat_checks", "key_proofs", "periodic_runs"})
 KINDS = {**TYPES, Alert: TARGET}
 FAILURE = dict.fromkeys(("exception_class", "exception_message", "source", "relation_name"), "made up")
 FAR = 1_000_000  # so far are the ids of a copy from those of the one before
@@ -99,6 +100,10 @@ def fill(client: Any, project: Project, people: dict[str, User], count: int) -> 
     for hook in db.session.scalars(select(WebHook).where(WebHook.id.in_(first_hooks))).all():
         for _ in marks:
             sample_data.make_attempt(hook)
+    first_heartbeats = select(func.min(Heartbeat.id)).group_by(Heartbeat.project_id)
+    for heartbeat in db.session.scalars(select(Heartbeat).where(Heartbeat.id.in_(first_heartbeats))).all():
+        for _ in marks:
+            sample_data.make_call(heartbeat)
     with unit_of_work():
         rows: list[Any] = [ImportFailure(project_id=number, **FAILURE) for _ in marks]
         issues = select(Issue).where(Issue.project_id == number).order_by(Issue.id)

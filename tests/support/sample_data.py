@@ -28,6 +28,7 @@ from project_service.areas.webhooks.models import WebHook, WebHookLog
 from project_service.domain import path_registry
 from project_service.domain.access_levels import Role, Visibility
 from project_service.domain.audit import recording
+from project_service.domain.heartbeats.models import Heartbeat, HeartbeatPing
 from project_service.domain.memberships import Membership, Share
 from project_service.domain.namespaces import Group, Namespace, NamespaceAncestor, UserNamespace, namespace_of
 from project_service.domain.projects import Project, Route
@@ -257,6 +258,22 @@ def make_attempt(hook: WebHook) -> WebHookLog:
     return _stored(WebHookLog(hook_id=hook.id, payload=DeliveryPayload(body="{}"), **sent, **keys, **answer))
 
 
+def make_heartbeat(project: Project, name: str = "Backup") -> Heartbeat:
+    """A heartbeat that was called once."""
+    key = secrets.token_hex(16)
+    times = {"period_seconds": 86_400, "grace_seconds": 3_600}
+    heartbeat: Heartbeat = _stored(
+        Heartbeat(project_id=project.id, name=name, key=key, key_digest=digest_of(key), **times)
+    )
+    make_call(heartbeat)
+    return heartbeat
+
+
+def make_call(heartbeat: Heartbeat) -> None:
+    """A call of a heartbeat."""
+    _stored(HeartbeatPing(heartbeat_id=heartbeat.id, status="success", exit_status=0, method="GET"))
+
+
 def make_source_map_bundle(project: Project, version: str, uploader: User) -> SourceMapBundle:
     """A release of a client of error tracking, and an upload for it."""
     _stored(ErrorRelease(project_id=project.id, version=version))
@@ -311,6 +328,7 @@ def fill_lists(project: Project, group: Group, people: dict[str, User], client: 
     error = make_error(project, f"The till is stuck {mark}")
     make_merge(error, make_error(project, f"The till is jammed {mark}"), people[DEV])
     make_release(project, f"v1.0{mark}")
+    make_heartbeat(project, f"Backup{mark}")
     make_source_map_bundle(project, f"shop@1.0{mark}", people[DEV])
     for owner in (project, group, None):
         make_hook(owner)

@@ -65,7 +65,7 @@ class HeartbeatPingSchema(Schema):
     id = fields.Integer()
     status = fields.String()
     exit_status = fields.Integer()
-    duration = fields.Float()
+    duration = fields.Computed(lambda ping: ping.duration, type="number")
     method = fields.String()
     remote_address = fields.String()
     user_agent = fields.String()

@@ -159,6 +159,4 @@ def _problems(values: dict[str, Any], merged: dict[str, Any]) -> dict[str, str]:
 
 def _record(project: Project, heartbeat: Heartbeat, change: str, text: str) -> None:
     db.session.flush()
-    audit.record(
-        f"heartbeat_{change}", project, text, target=AuditTarget("Heartbeat", heartbeat.id, heartbeat.name)
-    )
+    audit.record(f"heartbeat_{change}", project, text, target=AuditTarget("Heartbeat", heartbeat.id, heartbeat.name))

@@ -99,7 +99,9 @@ def open_missing(heartbeat: Heartbeat) -> None:
         description = f"Started at {_shown(heartbeat.started_at)}; no success within {grace}."
         started_at = heartbeat.started_at
     else:
-        description = f"No call since {_shown(heartbeat.last_ping_at)}; expected {expectation(heartbeat)}, grace {grace}."
+        description = (
+            f"No call since {_shown(heartbeat.last_ping_at)}; expected {expectation(heartbeat)}, grace {grace}."
+        )
     _set_down(heartbeat, title, description, started_at)
 
 

@@ -12,6 +12,8 @@ import re
 from croniter import croniter
 from croniter.croniter import CroniterError
 
+from project_service.kit import clock
+
 FIELDS = 5
 MAX_EXPRESSION_CHARACTERS = 100
 _NAMES = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|sun|mon|tue|wed|thu|fri|sat"
@@ -25,7 +27,7 @@ def is_expression(text: str) -> bool:
     if len(text) > MAX_EXPRESSION_CHARACTERS or len(fields) != FIELDS or not all(map(_FIELD.fullmatch, fields)):
         return False
     try:
-        croniter(text, dt.datetime(2000, 1, 1)).get_next(dt.datetime)
+        croniter(text, clock.now().replace(tzinfo=None)).get_next(dt.datetime)
     except (CroniterError, ValueError, KeyError):
         return False
     return True

@@ -30,7 +30,7 @@ from project_service.areas.accounts.tokens import resource_token_pages
 from project_service.areas.accounts.tokens import resource_token_routes as resource_tokens
 from project_service.areas.activity import pages as activity_pages
 from project_service.areas.activity import routes as activity
-from project_service.areas.alerts.alerts import incidents, todo_pages
+from project_service.areas.alerts.alerts import incidents, silencing, todo_pages
 from project_service.areas.alerts.alerts import list_pages as alert_list_pages
 from project_service.areas.alerts.alerts import pages as alerts_pages
 from project_service.areas.alerts.alerts import routes as alerts
@@ -89,6 +89,9 @@ from project_service.areas.repositories.transport.git_http import git_http
 from project_service.areas.repositories.writing import routes as writing_routes
 from project_service.areas.search import pages as search_pages
 from project_service.areas.search import routes as search
+from project_service.areas.silences import pages as silence_pages
+from project_service.areas.silences import routes as silences
+from project_service.areas.variables import inherited_routes as inherited_variables
 from project_service.areas.variables import pages as variables_pages
 from project_service.areas.variables import routes as variables
 from project_service.areas.variables.effective import pages as effective_variable_pages
@@ -103,6 +106,7 @@ from project_service.domain.namespaces import Group
 from project_service.domain.path_registry import find_by_path
 from project_service.domain.projects import Project
 from project_service.domain.repositories import maintenance
+from project_service.domain.silences import holding as silence_holding
 from project_service.domain.tracker.signals import issue_closed
 from project_service.kit import logs, markdown, metrics
 from project_service.kit.db import session
@@ -146,6 +150,7 @@ APIS = (
     alerts.api,
     alert_integrations.api,
     heartbeats.api,
+    silences.api,
     members.api,
     variables.api,
     effective_variables.api,
@@ -211,6 +216,7 @@ PAGES = (
     todo_pages.pages,
     search_pages.pages,
     heartbeat_pages.pages,
+    silence_pages.pages,
     environments_pages.pages,
     vulnerabilities_pages.pages,
     transfers_pages.pages,
@@ -262,6 +268,7 @@ def create_app(settings: Settings | None = None) -> responses.Application:
     app.register_blueprint(collector)
     app.register_blueprint(sentry_api)
     issue_closed.connect(incidents.on_issue_closed)
+    silence_holding.begun.connect(silencing.on_silence_begun)
     own_alerts.reported.connect(own_reports.on_report)
     hook_events.happened.connect(web_hook_sender.on_event)
     hook_events.asked.connect(web_hook_sender.on_question)

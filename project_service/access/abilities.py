@@ -69,6 +69,9 @@ class Ability(enum.Enum):
     READ_ALERTS = enum.auto()
     READ_HEARTBEATS = enum.auto()
     ADMIN_HEARTBEATS = enum.auto()
+    READ_SILENCES = enum.auto()
+    CREATE_SILENCES = enum.auto()  # and change one's own
+    ADMIN_SILENCES = enum.auto()
     READ_ERRORS = enum.auto()
     UPDATE_ERRORS = enum.auto()
     CREATE_ERROR_ISSUES = enum.auto()
@@ -134,6 +137,9 @@ RULES: dict[Ability, tuple[Rule, ...]] = {
     Ability.READ_ALERTS: (at_least(Role.DEVELOPER),),
     Ability.READ_HEARTBEATS: (at_least(Role.DEVELOPER),),
     Ability.ADMIN_HEARTBEATS: (at_least(Role.MAINTAINER),),
+    Ability.READ_SILENCES: (at_least(Role.DEVELOPER),),
+    Ability.CREATE_SILENCES: (at_least(Role.DEVELOPER),),
+    Ability.ADMIN_SILENCES: (at_least(Role.MAINTAINER),),
     Ability.READ_ERRORS: (at_least(Role.REPORTER),),
     Ability.UPDATE_ERRORS: (at_least(Role.DEVELOPER), is_not_archived),
     Ability.CREATE_ERROR_ISSUES: (at_least(Role.DEVELOPER), has("issues"), is_not_archived, is_loaded),

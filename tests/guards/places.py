@@ -22,6 +22,7 @@ from project_service.domain.memberships import Membership
 from project_service.domain.projects import Project
 from project_service.domain.repositories.protected_refs import ProtectedBranch, ProtectedTag
 from project_service.domain.resource_bots import ResourceBot
+from project_service.domain.silences.models import Silence
 from project_service.domain.tokens import PersonalAccessToken
 from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.notes import Note
@@ -90,6 +91,7 @@ def page_addresses(app: Flask, project: Project, people: dict[str, User]) -> dic
         "finding_id": Finding,
         "hook_id": WebHook,
         "heartbeat_id": Heartbeat,
+        "silence_id": Silence,
     }
     values: dict[str, Any] = {name: first(kind.id, kind.project_id == project.id) for name, kind in places.items()}
     values |= {

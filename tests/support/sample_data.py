@@ -34,6 +34,7 @@ from project_service.domain.namespaces import Group, Namespace, NamespaceAncesto
 from project_service.domain.projects import Project, Route
 from project_service.domain.repositories.releases import Release, ReleaseLink
 from project_service.domain.resource_bots import create_bot
+from project_service.domain.silences.models import Silence
 from project_service.domain.tokens import PersonalAccessToken, digest_of
 from project_service.domain.tracker.counters import next_iid
 from project_service.domain.tracker.labels import Label, LabelPriority
@@ -269,6 +270,13 @@ def make_heartbeat(project: Project, name: str = "Backup") -> Heartbeat:
     return heartbeat
 
 
+def make_silence(project: Project, **fields: Any) -> Silence:
+    """A silence of a project that lasts an hour."""
+    now = clock.now()
+    about = {"starts_at": now, "ends_at": now + dt.timedelta(hours=1), "comment": "Move"} | fields
+    return _stored(Silence(project_id=project.id, **about))
+
+
 def make_call(heartbeat: Heartbeat) -> None:
     """A call of a heartbeat."""
     _stored(HeartbeatPing(heartbeat_id=heartbeat.id, status="success", exit_status=0, method="GET"))
@@ -329,6 +337,7 @@ def fill_lists(project: Project, group: Group, people: dict[str, User], client: 
     make_merge(error, make_error(project, f"The till is jammed {mark}"), people[DEV])
     make_release(project, f"v1.0{mark}")
     make_heartbeat(project, f"Backup{mark}")
+    make_silence(project, created_by_id=people[DEV].id)
     make_source_map_bundle(project, f"shop@1.0{mark}", people[DEV])
     for owner in (project, group, None):
         make_hook(owner)

@@ -199,6 +199,7 @@ def values(
         "integration_id": integration.id,
         "request_id": request.id,
         "hook_id": hook.id,
+        "silence_id": sample_data.make_silence(project).id,
         "heartbeat_id": sample_data.make_heartbeat(project).id,
         "log_id": attempt.id,
         "environment_id": environment.id,

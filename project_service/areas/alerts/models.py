@@ -10,6 +10,7 @@ from sqlalchemy import ForeignKey, Index, UniqueConstraint, case, false, text
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.domain.projects import Project
+from project_service.domain.silences.models import Silence
 from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.users import User
@@ -206,6 +207,8 @@ class Alert(Timestamps, Model):
     assignee: Mapped[User | None] = relationship()
     integration_id: Mapped[int | None] = mapped_column(ForeignKey("alert_integrations.id", ondelete="SET NULL"))
     integration: Mapped[AlertIntegration | None] = relationship()
+    # not a column; set by queries for a response
+    silence: Silence | None = None
 
 
 TEXTS = text_search.add(TextIndex(table_of(Alert), ("title", "description", "service", "monitoring_tool", "hosts")))

@@ -16,7 +16,7 @@ from project_service.access.api import json_response
 from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
 from project_service.areas.alerts import queries
-from project_service.areas.alerts.alerts import bulk, charts, listing, service
+from project_service.areas.alerts.alerts import bulk, charts, listing, service, silencing
 from project_service.areas.alerts.alerts.listing import AlertFilter, AlertOrder, AlertSelection
 from project_service.areas.alerts.models import OPSGENIE, Alert, AlertIntegration, Severity, Status
 from project_service.domain.projects import Project
@@ -32,7 +32,7 @@ from project_service.kit.http.pagination import LARGEST_SIZE, read_page
 pages = PageBlueprint("alert_list_pages", __name__)
 
 BASE_PATH = "/<path:project>/-/alert_management"
-FILTERS = ("search", "severity", "integration_id", "environment", "host", "assignee_username")
+FILTERS = ("search", "severity", "integration_id", "environment", "host", "assignee_username", "silenced")
 RECENT = dt.timedelta(hours=12)
 MAX_SUGGESTIONS = 100
 MAX_NEW_ALERTS = 100  # that are counted
@@ -62,6 +62,7 @@ class ListQuery:
             integration_id=whole_number(given["integration_id"]),
             host=given["host"],
             environment=given["environment"],
+            silenced={"yes": True, "no": False}.get(given["silenced"]),
             assignee_username=current_user().username if username == ME else username,
         )
         order = args.get("order_by", "")
@@ -152,6 +153,7 @@ def _page(project: Project, form: Form) -> str:
     wanted = ListQuery.of(request.args)
     selection = listing.alerts_matching(project, wanted.filters, wanted.order)
     page = read_page(selection.ordered(wanted.order, wanted.statuses), request.args.get("page"))
+    silencing.load_silences(page.rows)
     integrations = queries.integration_names(project)
     now = clock.now()
     return render_template(

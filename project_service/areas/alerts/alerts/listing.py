@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, Text, TextClause, and_, cast, func, or_, select, text, true
 from sqlalchemy.orm import aliased, defer, selectinload
 
+from project_service.areas.alerts.alerts import silencing
 from project_service.areas.alerts.models import TEXTS, Alert, AlertIntegration, Severity, Status, listed_at
 from project_service.areas.alerts.queries import OPEN
 from project_service.domain.projects import Project
@@ -67,6 +68,7 @@ class AlertFilter:
     host: str = ""
     environment: str = ""
     assignee_username: str = ""
+    silenced: bool | None = None
     started_after: dt.datetime | None = None
     started_before: dt.datetime | None = None
     updated_after: dt.datetime | None = None
@@ -206,6 +208,8 @@ def _conditions(project: Project, wanted: AlertFilter) -> Iterator[ColumnElement
         theirs = aliased(Alert)
         yield Alert.id.in_(select(theirs.id).where(theirs.assignee_id.in_(ids_by_username(username))))
         yield Alert.assignee_id.in_(ids_by_username(username))
+    if wanted.silenced is not None:
+        yield silencing.silenced() if wanted.silenced else ~silencing.silenced()
     for column, after, before in (
         (Alert.started_at, wanted.started_after, wanted.started_before),
         (Alert.updated_at, wanted.updated_after, wanted.updated_before),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 from flask import redirect, render_template, request
 
@@ -14,7 +15,7 @@ from project_service.access.api import json_response
 from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
 from project_service.areas.alerts import queries
-from project_service.areas.alerts.alerts import episodes, incidents, service, trees
+from project_service.areas.alerts.alerts import episodes, incidents, service, silencing, trees
 from project_service.areas.alerts.alerts.forms import CommentForm
 from project_service.areas.alerts.models import Alert, Severity, Status
 from project_service.areas.alerts.receivers import elements, payloads
@@ -174,10 +175,12 @@ def _acted(alert: Alert, act: Any) -> Any:
 def _page(alert: Alert, form: CommentForm, part: str = "overview") -> str:
     people = db.session.execute(queries.assignable_users(alert.project)).all()
     tree, left_out = trees.tree_of(alert.payload)
+    silencing.load_silences([alert])
     return render_template(
         "alerts/show.html",
         project=alert.project,
         alert=alert,
+        silence_query=urlencode(silencing.query_of(alert)),
         tree=tree,
         left_out=left_out,
         runbook=payloads.runbook_of(alert.payload),

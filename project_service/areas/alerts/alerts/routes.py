@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from flask import Response, after_this_request
-from sqlalchemy import Select
 
 from project_service.access import visible_notes
 from project_service.access.abilities import Ability, judge
@@ -13,7 +12,7 @@ from project_service.access.api import ApiBlueprint, WithSchema
 from project_service.access.guards import numeric
 from project_service.access.identity import caller, current_user
 from project_service.areas.alerts import queries
-from project_service.areas.alerts.alerts import incidents, listing, schemas, service
+from project_service.areas.alerts.alerts import incidents, listing, schemas, service, silencing
 from project_service.areas.alerts.alerts.listing import AlertFilter, AlertOrder
 from project_service.areas.alerts.models import Alert
 from project_service.domain.projects import Project
@@ -33,7 +32,7 @@ NEWEST_ONLY = "X-Newest-Only"  # how many of the newest alerts a list was made o
 @api.arguments(schemas.AlertFilterSchema)
 @api.response(200, schemas.AlertSchema(many=True))
 @api.paged
-def list_alerts(project: Project, fields: dict[str, Any]) -> Select[Alert]:
+def list_alerts(project: Project, fields: dict[str, Any]) -> WithSchema:
     """List the alerts of a project."""
     order = AlertOrder(fields.pop("order_by"), fields.pop("sort"))
     statuses = tuple(schemas.STATUSES[word] for word in fields.pop("status", None) or schemas.STATUSES)
@@ -43,7 +42,8 @@ def list_alerts(project: Project, fields: dict[str, Any]) -> Select[Alert]:
     if selection.newest_only is not None:
         limit = str(selection.newest_only)
         after_this_request(lambda response: _with_header(response, NEWEST_ONLY, limit))
-    return selection.ordered(order, statuses).options(*listing.ENVIRONMENT)
+    alerts = selection.ordered(order, statuses).options(*listing.ENVIRONMENT)
+    return WithSchema(schemas.AlertSchema, alerts, silencing.load_silences)
 
 
 @api.get(ONE)
@@ -52,7 +52,9 @@ def list_alerts(project: Project, fields: dict[str, Any]) -> Select[Alert]:
 @api.response(200, schemas.AlertDetailsSchema)
 def show_alert(project: Project, iid: str) -> Alert:
     """Show one alert with its payload."""
-    return queries.find_alert(project, numeric(iid))
+    alert = queries.find_alert(project, numeric(iid))
+    silencing.load_silences([alert])
+    return alert
 
 
 @api.put(ONE)

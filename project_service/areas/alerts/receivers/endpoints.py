@@ -19,6 +19,7 @@ from project_service.domain.heartbeats.models import ALERT, Heartbeat
 from project_service.domain.instance_settings import RECEIVERS_THROTTLE, value_of
 from project_service.domain.notifications.events import has_listeners
 from project_service.domain.projects import Project
+from project_service.domain.silences.models import Silence
 from project_service.kit import clock
 from project_service.kit.db.base import table_of
 from project_service.kit.db.session import db, insert
@@ -27,7 +28,7 @@ DEFAULT_SOURCE = "Generic Alert Endpoint"
 USES_NOTED_EVERY = dt.timedelta(minutes=1)
 NO_INTEGRATION = 0  # the id of a receiver of alerts that the service itself reports
 projects = Project.__table__.c
-heartbeats = table_of(Heartbeat).c
+heartbeats, silences = table_of(Heartbeat).c, table_of(Silence).c
 HAS_TITLE = heartbeats.matcher_title.is_not(None)  # for the index
 integrations, settings = AlertIntegration.__table__.c, IncidentSetting.__table__.c
 
@@ -55,6 +56,7 @@ class AlertReceiver:
     resolved_values: list[str] | None = None
     time_zone: str | None = None
     has_watchdogs: bool = False  # some alerts are calls of heartbeats
+    has_silences: bool = False  # some alerts may be silenced
     former_path: str | None = None  # the request came to an address from before the project was renamed or moved
 
     @property
@@ -149,6 +151,7 @@ def _receivers_where(condition: ColumnElement[bool], project: ColumnElement[bool
             has_listeners(projects.id, projects.namespace_id),
             *(integrations[name] for name in ("preset", "severity_mapping", "resolved_values", "time_zone")),
             exists().where(heartbeats.project_id == projects.id, heartbeats.kind == ALERT, HAS_TITLE),
+            exists().where(silences.project_id == projects.id, silences.finished_at.is_(None)),
         )
         .select_from(tables)
         .where(projects.deleting_since.is_(None), by_path if project is None else project)

@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import Select, bindparam, func, select, text, update
 
-from project_service.areas.alerts.alerts import hooks, incidents, mails, notifying
+from project_service.areas.alerts.alerts import hooks, incidents, mails, notifying, silencing
 from project_service.areas.alerts.models import TARGET, Alert, Severity, Status
 from project_service.areas.alerts.receivers.endpoints import AlertReceiver
 from project_service.areas.alerts.receivers.payloads import newest_of_each
@@ -241,16 +241,19 @@ class _Ingestion:
     def _follow_up(self, stored: list[tuple[StoredAlert, AlertReport]], with_incident: list[int]) -> None:
         """Hooks, notifications and incidents, where the project wants them, and incidents of alerts that have ended."""
         receiver = self.receiver
+        if receiver.has_silences and self.opened:
+            silencing.silence_opened(receiver.project_id, self.opened)
         self._announce()
         if receiver.auto_close_incident and with_incident:
             for alert in db.session.scalars(_fresh(with_incident)):
                 incidents.close_incident(bot(ALERT_BOT), alert)
         if not receiver.create_issue and not receiver.send_email and not receiver.send_recovery_email:
             return
+        withheld = silencing.without_incidents(one.id for one, _ in stored) if receiver.has_silences else set[int]()
         by_id = {alert.id: alert for alert in db.session.scalars(_fresh([one.id for one, _ in stored]))}
         for one, report in stored:
             alert = by_id[one.id]
-            if receiver.create_issue and not report.is_recovery and _needs_incident(alert):
+            if receiver.create_issue and not report.is_recovery and one.id not in withheld and _needs_incident(alert):
                 incidents.create_incident(bot(ALERT_BOT), alert)
             if self._wants_mail(one.id, report):
                 mails.queue_alert(alert, with_incidents=receiver.create_issue)

@@ -1,0 +1,1 @@
+"""Silences of projects: API, pages, and the job that begins and ends them."""

@@ -1,0 +1,125 @@
+"""Create, change and end silences (silences reference, section 1)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from project_service.access import audit
+from project_service.areas.silences import queries
+from project_service.areas.silences.jobs import update_silences
+from project_service.domain.audit.recording import AuditTarget
+from project_service.domain.projects import Project
+from project_service.domain.silences.matching import described, problem_of
+from project_service.domain.silences.models import EXPIRED, PENDING, Silence
+from project_service.domain.users import User
+from project_service.kit import clock
+from project_service.kit.db.locking import lock_row
+from project_service.kit.db.session import db
+from project_service.kit.http.errors import BadParameters, Forbidden, Invalid, NotFound
+
+MAX_SILENCES = 100  # pending or active, of a project
+MAX_COMMENT_CHARACTERS = 1024
+MAX_LENGTH = dt.timedelta(days=365)
+LONG = dt.timedelta(days=7)
+WARNING = "lasts longer than 7 days"
+WHOLE_PROJECT = "only maintainers may silence a whole project"
+FIXED = "an expired silence cannot be changed"
+LOCKED_COLUMNS = ("starts_at", "ends_at", "finished_at")
+
+
+def create_silence(author: User, project: Project, *, is_maintainer: bool, **fields: Any) -> Silence:
+    """Create a silence; a start in the past is now.
+
+    Raises:
+        Forbidden: it has no matchers, and the author is no maintainer.
+        Invalid: a value is not valid, or the project has too many.
+
+    """
+    if queries.number_of_silences(project) >= MAX_SILENCES:
+        raise Invalid(base=f"Maximum number of silences ({MAX_SILENCES}) exceeded")
+    silence = Silence(
+        project_id=project.id, created_by_id=author.id, starts_at=clock.now(), matchers=[], hold_incidents=True
+    )
+    _assign(silence, fields, is_maintainer)
+    silence.created_by = author
+    db.session.add(silence)
+    _record(project, silence, "created", f"Silenced {described(silence.matchers)}")
+    silence.matched_count = 0
+    return silence
+
+
+def update_silence(author: User, project: Project, silence: Silence, *, is_maintainer: bool, **fields: Any) -> Silence:
+    """Change the end and the comment of a silence and, while it is pending, everything."""
+    _check_author(author, silence, is_maintainer)
+    if not fields:
+        raise BadParameters("No parameters provided")
+    lock_row(silence, *LOCKED_COLUMNS)
+    if silence.state == EXPIRED:
+        raise Invalid(base=FIXED)
+    if silence.state != PENDING:
+        fixed = [name for name in ("matchers", "starts_at", "hold_incidents") if name in fields]
+        if problems := dict.fromkeys(fixed, "cannot be changed while the silence is active"):
+            raise Invalid(**problems)
+    with db.session.no_autoflush:
+        _assign(silence, fields, is_maintainer)
+    _record(project, silence, "updated", f"Changed the silence of {described(silence.matchers)}")
+    return silence
+
+
+def end_silence(author: User, project: Project, silence: Silence, *, is_maintainer: bool) -> None:
+    """End a silence now; it stays in the list."""
+    _check_author(author, silence, is_maintainer)
+    lock_row(silence, *LOCKED_COLUMNS)
+    if silence.state == EXPIRED:
+        raise NotFound("Silence")
+    now = clock.now()
+    silence.starts_at, silence.ends_at, silence.ended_at = min(silence.starts_at, now), now, now
+    silence.ended_by_id = author.id
+    _record(project, silence, "ended", f"Ended the silence of {described(silence.matchers)}")
+
+
+def warning_of(silence: Silence) -> str | None:
+    """Return what its author should know."""
+    return WARNING if silence.ends_at - silence.starts_at > LONG else None
+
+
+def _check_author(author: User, silence: Silence, is_maintainer: bool) -> None:
+    if not is_maintainer and silence.created_by_id != author.id:
+        raise Forbidden
+
+
+def _assign(silence: Silence, fields: dict[str, Any], is_maintainer: bool) -> None:
+    """Set the fields, or raise an error and set none."""
+    now, problems = clock.now(), dict[str, str]()
+    matchers = [dict(matcher) for matcher in fields.get("matchers") or silence.matchers]
+    if "matchers" in fields and not fields["matchers"]:
+        matchers = []
+    if not matchers and not is_maintainer:
+        raise Forbidden(WHOLE_PROJECT)
+    if problem := problem_of(matchers):
+        problems["matchers"] = problem
+    starts_at = max(fields.get("starts_at") or silence.starts_at, min(now, silence.starts_at))
+    ends_at = fields.get("ends_at") or silence.ends_at
+    if fields.get("duration") is not None:
+        ends_at = max(starts_at, now) + dt.timedelta(seconds=min(fields["duration"], 10**9))
+    if ends_at is None or ends_at <= max(starts_at, now):
+        problems["ends_at"] = "must be after the start"
+    elif ends_at - starts_at > MAX_LENGTH:
+        problems["ends_at"] = f"must be at most {MAX_LENGTH.days} days after the start"
+    comment = (fields["comment"] or "").strip() if "comment" in fields else silence.comment
+    if not comment:
+        problems["comment"] = "can't be blank"
+    elif len(comment) > MAX_COMMENT_CHARACTERS:
+        problems["comment"] = f"is too long (maximum is {MAX_COMMENT_CHARACTERS} characters)"
+    if problems:
+        raise Invalid(**problems)
+    silence.matchers, silence.starts_at, silence.ends_at, silence.comment = matchers, starts_at, ends_at, comment
+    if fields.get("hold_incidents") is not None:
+        silence.hold_incidents = fields["hold_incidents"]
+
+
+def _record(project: Project, silence: Silence, change: str, text: str) -> None:
+    db.session.flush()
+    audit.record(f"silence_{change}", project, text, target=AuditTarget("Silence", silence.id, silence.comment))
+    update_silences.defer()

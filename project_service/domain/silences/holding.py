@@ -1,0 +1,82 @@
+"""Which silences match an alert now, and the record of what they matched and held back (silences reference, 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from blinker import Namespace
+from sqlalchemy import ColumnElement, and_, select, update
+from sqlalchemy.orm import joinedload
+
+from project_service.domain.silences.matching import Facts, holds_all
+from project_service.domain.silences.models import Silence, SilencedAlert
+from project_service.kit import clock
+from project_service.kit.db.session import NO_LAZY_LOADING, db, insert
+
+_signals = Namespace()
+begun = _signals.signal("silence-begun", doc="Sent with a ``Silence``: receivers match the alerts that are open.")
+ended = _signals.signal("silence-ended", doc="Sent with a ``Silence`` and ``alert_ids``, which it held back.")
+ROWS_AT_ONCE = 1000
+
+
+def is_active() -> ColumnElement[bool]:
+    """Return the condition that a silence is active now."""
+    now = clock.now()
+    return and_(Silence.finished_at.is_(None), Silence.starts_at <= now, Silence.ends_at > now)
+
+
+def silences_matching(project_id: int, alerts: Mapping[int, Facts]) -> dict[int, list[Silence]]:
+    """Return the active silences that match alerts of a project, by the id of the alert; others have no entry."""
+    active = select(Silence).where(Silence.project_id == project_id, is_active()).order_by(Silence.ends_at, Silence.id)
+    silences = list(db.session.scalars(active))
+    found = {number: [one for one in silences if holds_all(one.matchers, facts)] for number, facts in alerts.items()}
+    return {number: matching for number, matching in found.items() if matching}
+
+
+def record(matched: Mapping[int, Iterable[Silence]], *, held_back: bool) -> None:
+    """Store which alerts silences have matched; that one was held back is never taken back."""
+    rows: list[dict[str, Any]] = [
+        {"silence_id": silence.id, "alert_id": alert_id, "held_back": held_back}
+        for alert_id in sorted(matched)
+        for silence in matched[alert_id]
+    ]
+    statement = insert(SilencedAlert)
+    if held_back:
+        keys = ["silence_id", "alert_id"]
+        statement = statement.on_conflict_do_update(index_elements=keys, set_={"held_back": True})
+    else:
+        statement = statement.on_conflict_do_nothing()
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        db.session.execute(statement, rows[start : start + ROWS_AT_ONCE])
+
+
+def silences_of(alert_ids: Iterable[int]) -> dict[int, Silence]:
+    """Return the active silence that lasts longest of each alert that is silenced, by the id of the alert."""
+    silenced = (
+        select(SilencedAlert.alert_id, Silence)
+        .join(Silence, Silence.id == SilencedAlert.silence_id)
+        .where(SilencedAlert.alert_id.in_(list(alert_ids)), is_active())
+        .order_by(Silence.ends_at, Silence.id.desc())
+        .options(joinedload(Silence.created_by), NO_LAZY_LOADING)
+    )
+    rows: Any = db.session.execute(silenced).all()
+    return dict(rows)
+
+
+def finish(silence: Silence) -> None:
+    """End a silence that has expired: have announced what it held back, unless another silence goes on holding it."""
+    held = select(SilencedAlert.alert_id).where(
+        SilencedAlert.silence_id == silence.id, SilencedAlert.held_back.is_(True)
+    )
+    alert_ids = list(db.session.scalars(held.order_by(SilencedAlert.alert_id)))
+    silence.finished_at = clock.now()
+    db.session.flush()
+    for start in range(0, len(alert_ids), ROWS_AT_ONCE):
+        some = alert_ids[start : start + ROWS_AT_ONCE]
+        others = select(Silence.id).where(Silence.project_id == silence.project_id, is_active())
+        by_others = SilencedAlert.alert_id.in_(some) & SilencedAlert.silence_id.in_(others)
+        still_held = set(db.session.scalars(select(SilencedAlert.alert_id).where(by_others)))
+        held_on = update(SilencedAlert).where(by_others).values(held_back=True)
+        db.session.execute(held_on.execution_options(synchronize_session=False))
+        ended.send(silence, alert_ids=[number for number in some if number not in still_held])

@@ -1,0 +1,69 @@
+"""Tables of silences, and of the alerts that they matched (silences reference, section 1)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from sqlalchemy import ForeignKey, Index, true
+from sqlalchemy.orm import Mapped, mapped_column, relationship
+
+from project_service.domain.projects import Project
+from project_service.domain.users import User
+from project_service.kit import clock
+from project_service.kit.db.base import Base, Key, Model, Timestamps, index_where_present
+
+PENDING, ACTIVE, EXPIRED = "pending", "active", "expired"
+STATES = (PENDING, ACTIVE, EXPIRED)
+
+
+class Silence(Timestamps, Model):
+    """A time in which nobody is told of new alerts that meet all ``matchers``; without any, of all of a project.
+
+    ``begun_at``: the alerts that were open at its start have been matched. ``finished_at``: what it held back and is
+    still open has been announced. ``ended_at``: when somebody ended it early.
+    """
+
+    __tablename__ = "silences"
+    __table_args__ = (
+        Index("ix_silences_project_id", "project_id", "id"),
+        Index("ix_silences_finished_at", "finished_at", "ends_at"),
+        index_where_present("ix_silences_created_by_id", "created_by_id"),
+        index_where_present("ix_silences_ended_by_id", "ended_by_id"),
+    )
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    project: Mapped[Project] = relationship()
+    matchers: Mapped[list[Any]] = mapped_column(default=list)
+    starts_at: Mapped[dt.datetime]
+    ends_at: Mapped[dt.datetime]
+    comment: Mapped[str]
+    hold_incidents: Mapped[bool] = mapped_column(default=True, server_default=true())
+    created_by_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
+    created_by: Mapped[User | None] = relationship(foreign_keys=[created_by_id])
+    ended_by_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
+    ended_by: Mapped[User | None] = relationship(foreign_keys=[ended_by_id])
+    ended_at: Mapped[dt.datetime | None]
+    begun_at: Mapped[dt.datetime | None]
+    finished_at: Mapped[dt.datetime | None]
+    # not a column; set by queries for a response
+    matched_count: int
+
+    @property
+    def state(self) -> str:
+        """``pending``, ``active`` or ``expired``."""
+        now = clock.now()
+        if self.ends_at <= now:
+            return EXPIRED
+        return ACTIVE if self.starts_at <= now else PENDING
+
+
+class SilencedAlert(Base):
+    """An alert that was open while a silence matched it; ``held_back``: its opening was announced to nobody."""
+
+    __tablename__ = "silenced_alerts"
+    __table_args__ = (Index("ix_silenced_alerts_alert_id", "alert_id"),)
+
+    silence_id: Mapped[int] = mapped_column(Key, ForeignKey("silences.id", ondelete="CASCADE"), primary_key=True)
+    alert_id: Mapped[int] = mapped_column(Key, ForeignKey("alerts.id", ondelete="CASCADE"), primary_key=True)
+    held_back: Mapped[bool] = mapped_column(default=False)

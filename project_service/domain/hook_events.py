@@ -45,6 +45,11 @@ def announce_in_group(flag: str, group: GroupOrUser, payload: Callable[[], dict[
     happened.send(HookEvent(flag, payload, group=group, **details))
 
 
+def announce_to_instance(flag: str, payload: Callable[[], dict[str, Any]]) -> None:
+    """Announce an event of neither a project nor a group, for hooks of the instance."""
+    happened.send(HookEvent(flag, payload))
+
+
 def listeners(project_id: int, flag: str) -> list[Any]:
     """Return the hooks that want events of a project, where preparing an event costs something.
 

@@ -11,6 +11,7 @@ from project_service.domain.access_levels import Role, Visibility
 from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.memberships import Membership, Share
 from project_service.domain.namespaces import MAX_NAMESPACE_DEPTH, Group, change_plan
+from project_service.domain.place_payloads import CREATED, REMOVED, announce_group
 from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.locking import delete_locked
@@ -34,6 +35,7 @@ def create_group(author: User, parent: Group | None, **fields: Any) -> Group:
     )
     db.session.flush()
     audit.record("group_created", group, "Added group", add="group")
+    announce_group(group, CREATED)
     return group
 
 
@@ -61,6 +63,7 @@ def update_group(requester: Caller, group: Group, **fields: Any) -> Group:
 def delete_group(group: Group) -> None:
     """Hide a group and everything below it, and enqueue the job that removes them."""
     audit.record("group_destroyed", group, "Group destroyed", remove="group")
+    announce_group(group, REMOVED)
     path_registry.start_deleting_namespace(group)
     removal.remove_namespace.defer(group.id)
 

@@ -17,6 +17,7 @@ from project_service.domain.events.models import Action
 from project_service.domain.events.recording import record
 from project_service.domain.memberships import Membership, Share
 from project_service.domain.namespaces import Group, Namespace
+from project_service.domain.place_payloads import CREATED, REMOVED, RENAMED, TRANSFERRED, UPDATED, announce_project
 from project_service.domain.projects import DISABLED, ENABLED, FEATURES, Project
 from project_service.domain.repositories.models import may_be_default
 from project_service.domain.repositories.refs import is_like_sha, is_valid_name
@@ -72,6 +73,7 @@ def create_project(author: User, namespace: Namespace, **fields: Any) -> Project
         _add_owner(project, namespace.owner_id)
     record(author, Action.CREATED, project)
     audit.record("project_created", project, "Added project", add="project")
+    announce_project(project, CREATED)
     return project
 
 
@@ -87,7 +89,7 @@ def update_project(requester: Caller, project: Project, **fields: Any) -> Projec
     is_new = branch != (project.default_branch or "")
     if is_new and (_is_no_branch_name(branch) or not may_be_default(project, branch)):
         raise Invalid(base=f"Could not change HEAD: branch '{branch}' does not exist")
-    former = _audited(project)
+    former, former_path = _audited(project), project.full_path
     lock_row(project, "attributes")  # concurrent requests change different keys of it
     if fields.get("name") is not None:
         project.name = fields["name"]
@@ -100,7 +102,12 @@ def update_project(requester: Caller, project: Project, **fields: Any) -> Projec
         apply(project, fields)
         check(project, project.namespace, new=False, chooser=None if project.visibility == before else requester)
     path_registry.move_project(project, Invalid(path=path_rules.TAKEN))
-    audit.record_changes("project", project, former, _audited(project))
+    now = _audited(project)
+    audit.record_changes("project", project, former, now)
+    if project.full_path != former_path:
+        announce_project(project, RENAMED, former_path)
+    elif now != former:
+        announce_project(project, UPDATED)
     return project
 
 
@@ -114,7 +121,7 @@ def transfer_project(project: Project, namespace: Namespace) -> Project:
     """
     if namespace.id == project.namespace_id:
         raise Invalid(namespace="is where the project is already")
-    left = project.namespace
+    left, former_path = project.namespace, project.full_path
     former = {"namespace": left.full_path}
     for namespace_to_lock in sorted((project.namespace, namespace), key=lambda either: either.id):
         path_registry.lock_tree(namespace_to_lock)
@@ -131,6 +138,7 @@ def transfer_project(project: Project, namespace: Namespace) -> Project:
     if owner is not None and not queries.is_direct_member(project, owner):
         _add_owner(project, owner.id)
     audit.record_changes("project", project, former, {"namespace": namespace.full_path})
+    announce_project(project, TRANSFERRED, former_path)
     forget_roles()
     return project
 
@@ -138,6 +146,7 @@ def transfer_project(project: Project, namespace: Namespace) -> Project:
 def delete_project(project: Project) -> None:
     """Hide a project; a background job removes it."""
     audit.record("project_destroyed", project, "Project destroyed", remove="project")
+    announce_project(project, REMOVED)
     path_registry.start_deleting_project(project)
     removal.remove_project.defer(project.id)
 

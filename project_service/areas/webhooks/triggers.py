@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 SYSTEM_HOOK = "System Hook"
-ALWAYS_SENT_TO_SYSTEM = frozenset({"member_events", "project_member_events", "project_events", "subgroup_events"})
+ALWAYS_SENT_TO_SYSTEM = frozenset(
+    {"member_events", "project_member_events", "project_events", "subgroup_events", "instance_events"}
+)
 TAG_PUSHES, PUSHES = "tag_push_events", "push_events"
 # by flag: its words in a header; the trigger of the log is made of the same words
 WORDS = {
@@ -22,6 +24,7 @@ WORDS = {
     "project_member_events": "Member",
     "project_events": "Project",
     "subgroup_events": "Subgroup",
+    "instance_events": "System",
 }
 
 

@@ -15,6 +15,7 @@ from project_service.areas.accounts.sign_in.passwords import password_problem
 from project_service.areas.accounts.sign_in.sessions import end_sessions
 from project_service.domain import instance_settings, path_registry, path_rules, removal
 from project_service.domain.namespaces import UserNamespace, namespace_of
+from project_service.domain.place_payloads import CREATED, REMOVED, RENAMED, announce_user
 from project_service.domain.resource_bots import is_bot
 from project_service.domain.users import ACTIVE, BLOCKED, DEACTIVATED, User, lock_user, user_by, user_by_login
 from project_service.kit import clock
@@ -55,13 +56,14 @@ def create_user(**fields: Any) -> User:
     path_registry.store_namespace(namespace, None, Invalid(username=path_rules.TAKEN))
     user.namespace_id = namespace.id
     audit.record("user_created", user, f"User {user.username} created", add="user")
+    announce_user(user, CREATED)
     return user
 
 
 def update_user(user: User, **fields: Any) -> User:
     """Change a user; the personal namespace gets the same path and name."""
     lock_user(user)
-    former = audit.settings_of(user, UNAUDITED)
+    former, former_username = audit.settings_of(user, UNAUDITED), user.username
     fields.pop("skip_confirmation", None)
     password = fields.pop("password", None)
     for name, value in _without_nulls(fields).items():
@@ -79,6 +81,8 @@ def update_user(user: User, **fields: Any) -> User:
         namespace.name, namespace.path = user.name, user.username
         path_registry.move_namespace(namespace, Invalid(username=path_rules.TAKEN))
     audit.record_changes("user", user, former, audit.settings_of(user, UNAUDITED))
+    if user.username != former_username:
+        announce_user(user, RENAMED, former_username)
     if user.email != former["email"]:
         db.session.execute(delete(PasswordReset).where(PasswordReset.user_id == user.id))  # mailed to the old address
         mails.queue_email_changed(user, former["email"])
@@ -95,6 +99,7 @@ def delete_user(user: User, *, hard_delete: bool = False) -> None:
         path_registry.start_deleting_namespace(group)
         removal.remove_namespace.defer(group.id)
     audit.record("user_destroyed", user, f"User {user.username} scheduled for deletion", remove="user")
+    announce_user(user, REMOVED)
     user.deleting_since = clock.now()
     end_sessions(user)
     if user.namespace_id is not None:

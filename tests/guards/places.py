@@ -89,14 +89,12 @@ def page_addresses(app: Flask, project: Project, people: dict[str, User]) -> dic
         "key_id": ClientKey,
         "rule_id": ErrorIgnoreRule,
         "finding_id": Finding,
-        "hook_id": WebHook,
         "heartbeat_id": Heartbeat,
         "silence_id": Silence,
     }
     values: dict[str, Any] = {name: first(kind.id, kind.project_id == project.id) for name, kind in places.items()}
     values |= {
         "request_id": first(AlertRequest.id, AlertRequest.integration_id == values["integration_id"]),
-        "log_id": first(WebHookLog.id, WebHookLog.hook_id == values["hook_id"]),
         "project": project.full_path,
         "full_path": project.full_path,
         "group": "acme",
@@ -130,6 +128,10 @@ def page_addresses(app: Flask, project: Project, people: dict[str, User]) -> dic
     variables["/"] = first(Variable.id, Variable.project_id == project.id)
     variables["/groups/"] = first(GroupVariable.id, GroupVariable.namespace_id == project.namespace_id)
     variables["/admin/ci_cd/variables/"] = first(InstanceVariable.id)
+    hooks: dict[str, int] = defaultdict(int)
+    hooks["/"] = first(WebHook.id, WebHook.project_id == project.id)
+    hooks["/groups/"] = first(WebHook.id, WebHook.group_id == project.namespace_id)
+    hooks["/admin/hooks/"] = first(WebHook.id, WebHook.project_id.is_(None), WebHook.group_id.is_(None))
     found = {}
     with app.test_request_context():
         for rule in page_rules(app, "GET"):
@@ -137,6 +139,8 @@ def page_addresses(app: Flask, project: Project, people: dict[str, User]) -> dic
             here = project.namespace_id if "<path:group>" in rule.rule else project.id
             values["user_id"] = first(Membership.user_id, place == here)
             values["variable_id"] = variables[rule.rule.partition("<")[0]]
+            values["hook_id"] = hooks[rule.rule.partition("<")[0]]
+            values["log_id"] = first(WebHookLog.id, WebHookLog.hook_id == values["hook_id"])
             values["token_id"] = tokens[rule.rule.partition("<")[0]]
             for page in (
                 ("general", "repository", "ci_cd", "access_tokens", "operations") if "<page>" in rule.rule else ("",)

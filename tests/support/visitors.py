@@ -174,7 +174,9 @@ def values(
     kay = sample_data.make_user("kay")
     sample_data.add_member(project, kay, Role.GUEST)
     sample_data.add_member(group, kay, Role.GUEST)
-    hook, attempt = sample_data.make_hook(project)
+    hooks = {
+        kind: sample_data.make_hook(owner) for kind, owner in (("project", project), ("group", group), ("admin", None))
+    }
     return {
         "project": "acme/shop",
         "full_path": "acme/shop",
@@ -198,10 +200,10 @@ def values(
         "iid": 1,
         "integration_id": integration.id,
         "request_id": request.id,
-        "hook_id": hook.id,
+        **{f"{kind} hook_id": hook.id for kind, (hook, _) in hooks.items()},
         "silence_id": sample_data.make_silence(project).id,
         "heartbeat_id": sample_data.make_heartbeat(project).id,
-        "log_id": attempt.id,
+        **{f"{kind} log_id": attempt.id for kind, (_, attempt) in hooks.items()},
         "environment_id": environment.id,
         "error_id": error.id,
         "key_id": key.id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from wtforms import BooleanField, PasswordField, SelectField, StringField, TextAreaField
@@ -9,9 +10,9 @@ from wtforms import BooleanField, PasswordField, SelectField, StringField, TextA
 from project_service.areas.webhooks.models import WebHook
 from project_service.kit.http.forms import Form
 
-OFFERED = {
-    "push_events": "Push events",
-    "tag_push_events": "Tag push events",
+PUSHES = {"push_events": "Push events", "tag_push_events": "Tag push events"}
+OF_PROJECTS = {
+    **PUSHES,
     "issues_events": "Issue events",
     "confidential_issues_events": "Confidential issue events",
     "note_events": "Comments",
@@ -20,15 +21,30 @@ OFFERED = {
     "alert_events": "Alert events",
     "releases_events": "Release events",
 }
+OF_GROUPS = {
+    **OF_PROJECTS,
+    "member_events": "Members of groups",
+    "project_events": "Projects created or removed",
+    "subgroup_events": "Subgroups created or removed",
+}
 STRATEGIES: dict[Any, str] = {
     "wildcard": "Branches of a wildcard, all if it is empty",
     "regex": "Branches of a regular expression",
     "all_branches": "All branches",
 }
+PLAIN = (
+    *("url", "name", "description", "branch_filter_strategy", "push_events_branch_filter"),
+    *("custom_webhook_template", "enable_ssl_verification"),
+)
+SECRETS = ("token", "signing_token")
+SEPARATORS = {"url_variables": "=", "custom_headers": ":"}
 
 
 class HookForm(Form):
-    """A hook; an empty token keeps the stored one unless the URL changes."""
+    """A hook; an empty token keeps the stored one unless the URL changes.
+
+    Variables and headers are lines of a name and a value; values are not shown, and a name alone keeps its value.
+    """
 
     url = StringField("URL", description="Special characters must be percent-encoded.")
     name = StringField("Name (optional)")
@@ -43,34 +59,49 @@ class HookForm(Form):
         description="whsec_ and 32 bytes in Base64, for webhook-signature. Empty: unchanged.",
         render_kw={"autocomplete": "new-password"},
     )
-    branch_filter_strategy = SelectField("Branches of push events", choices=STRATEGIES)
+    branch_filter_strategy = SelectField("Branches of push events", choices=STRATEGIES, default="wildcard")
     push_events_branch_filter = StringField("Wildcard or expression")
+    url_variables = TextAreaField(
+        "URL variables (optional)",
+        description=(
+            "Secret parts of the URL, which has {name} in their place: name=value, one in a line."
+            " A name without = keeps its value, a removed line removes it."
+        ),
+    )
+    custom_headers = TextAreaField(
+        "Custom headers (optional)",
+        description="Name: value, one in a line. A name alone keeps its value, a removed line removes it.",
+    )
     custom_webhook_template = TextAreaField(
         "Custom template (optional)", description="JSON with placeholders such as {{project.id}}."
     )
     enable_ssl_verification = BooleanField("Verify TLS certificates", default=True)
-    push_events = BooleanField(OFFERED["push_events"], default=True)
-    tag_push_events = BooleanField(OFFERED["tag_push_events"])
-    issues_events = BooleanField(OFFERED["issues_events"])
-    confidential_issues_events = BooleanField(OFFERED["confidential_issues_events"])
-    note_events = BooleanField(OFFERED["note_events"])
-    confidential_note_events = BooleanField(OFFERED["confidential_note_events"])
-    milestone_events = BooleanField(OFFERED["milestone_events"])
-    alert_events = BooleanField(OFFERED["alert_events"])
-    releases_events = BooleanField(OFFERED["releases_events"])
 
-    def fields(self) -> dict[str, Any]:
-        """Return what the service takes."""
-        secrets = ("token", "signing_token")
-        values = {name: value for name, value in self.data.items() if name not in ("csrf_token", *secrets)}
-        return values | {name: self[name].data for name in secrets if self[name].data}
+    def fields(self, offered: Mapping[str, str]) -> dict[str, Any]:
+        """Return what the service takes; ``offered`` are the events of the form."""
+        values = {name: self[name].data for name in (*PLAIN, *offered)}
+        values |= {name: self[name].data for name in SECRETS if self[name].data}
+        for name in SEPARATORS:
+            pairs = self.pairs(name)
+            values[name] = [{"key": key, "value": value} for key, value in pairs.items() if value is not None]
+        return values
+
+    def pairs(self, name: str) -> dict[str, str | None]:
+        """Return the pairs of a field by their names; ``None`` for a value that is to stay."""
+        pairs: dict[str, str | None] = {}
+        for line in (self[name].data or "").splitlines():
+            key, separator, value = line.partition(SEPARATORS[name])
+            if key.strip():
+                pairs[key.strip()] = value.strip() if separator else None
+        return pairs
+
+
+for _name, _text in OF_GROUPS.items():
+    setattr(HookForm, _name, BooleanField(_text, default=_name == "push_events"))
 
 
 def form_of(hook: WebHook) -> HookForm:
-    """Return the form of a stored hook, without its tokens."""
-    plain = (
-        *("url", "name", "description", "branch_filter_strategy", "push_events_branch_filter"),
-        *("custom_webhook_template", "enable_ssl_verification"),
-    )
-    values = {name: getattr(hook, name) for name in plain}
-    return HookForm(formdata=None, data=values | {name: hook.enables(name) for name in OFFERED})
+    """Return the form of a stored hook, without its secrets."""
+    values = {name: getattr(hook, name) for name in PLAIN}
+    values |= {name: "\n".join(getattr(hook, name)) for name in SEPARATORS}
+    return HookForm(formdata=None, data=values | {name: hook.enables(name) for name in OF_GROUPS})

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Select, func, or_, select
 from sqlalchemy.orm import joinedload
 
-from project_service.areas.webhooks.models import WebHook, WebHookLog
+from project_service.areas.webhooks.models import FAILURES_OF_DISABLING, WebHook, WebHookLog
 from project_service.areas.webhooks.requests import INTERNAL_ERROR
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
@@ -75,8 +75,10 @@ def request_data(attempt: WebHookLog) -> Any:
 
 
 def disabled_hooks_of(project: Project) -> int:
-    """Return how many hooks of a project are disabled."""
-    return sum(hook.alert_status != "executable" for hook in db.session.scalars(hooks_of(project)))
+    """Return how many hooks of a project are disabled, for a while or for good."""
+    is_disabled = or_(WebHook.recent_failures >= FAILURES_OF_DISABLING, WebHook.disabled_until > clock.now())
+    counted = select(func.count()).select_from(WebHook).where(WebHook.project_id == project.id, is_disabled)
+    return db.session.scalar(counted) or 0
 
 
 def _redacted(value: Any) -> Any:

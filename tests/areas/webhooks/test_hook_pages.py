@@ -6,6 +6,7 @@ from sqlalchemy import select
 
 from project_service.areas.webhooks.models import WebHook, WebHookLog
 from project_service.kit.db.session import db, unit_of_work
+from tests.support.sample_data import ADA, DEV, OLIVE
 
 
 def test_a_hook_is_added_tested_inspected_repeated_and_deleted(maintainer, local_hooks, project, receiver):
@@ -50,3 +51,46 @@ def test_a_disabled_hook_says_why_and_is_enabled(maintainer, make_hook, project)
 
     assert ("Webhook disabled" in text, "HTTP 500" in text, "3 so far" in text) == (True, True, True)
     assert db.session.get(WebHook, hook["id"]).alert_status == "executable"
+
+
+def test_variables_and_headers_are_lines_whose_values_are_not_shown(maintainer, local_hooks, project, receiver):
+    address = f"/{project.full_path}/-/hooks"
+    fields = {"branch_filter_strategy": "wildcard", "url": f"{receiver.url}/{{key}}"}
+    maintainer.send(address, **fields, url_variables="key=s3cret", custom_headers="X-One: 1\nX-Two: 2")
+    hook = db.session.scalars(select(WebHook)).one()
+    own = f"{address}/{hook.id}"
+    db.session.remove()
+
+    shown = maintainer.get(own).text
+    maintainer.send(own, **fields, url_variables="key", custom_headers="X-Two\nX-Three: 3")
+    db.session.remove()
+
+    hook = db.session.get(WebHook, hook.id)
+    assert ("s3cret" in shown, "X-One\nX-Two" in shown) == (False, True)
+    assert hook.url_variables == {"key": "s3cret"}
+    assert hook.custom_headers == {"X-Two": "2", "X-Three": "3"}
+
+
+def test_owners_and_administrators_have_pages_of_their_hooks(visit, local_hooks, group, project, receiver):
+    for visitor, address, event in (
+        (visit(OLIVE), f"/groups/{group.full_path}/-/hooks", "member_events"),
+        (visit(ADA), "/admin/hooks", "push_events"),
+    ):
+        fields = {"branch_filter_strategy": "wildcard", "url": receiver.url, event: "y"}
+        assert visitor.send(address, **fields).status_code == 302
+        hook = db.session.scalars(select(WebHook).order_by(WebHook.id.desc())).first()
+        assert hook.enables(event)
+        visitor.send(f"{address}/{hook.id}/test", trigger="milestone_events" if event == "member_events" else "")
+        assert "Hook executed successfully: HTTP 200" in visitor.get(f"{address}/{hook.id}").text
+        db.session.remove()
+
+    assert receiver.header("X-Gitlab-Event") == ["Milestone Hook", "System Hook"]
+
+
+def test_the_page_of_a_project_tells_maintainers_that_a_hook_is_disabled(maintainer, visit, make_hook, project):
+    hook = make_hook()
+    with unit_of_work():
+        db.session.get(WebHook, hook["id"]).recent_failures = 40
+
+    assert "A webhook of this project is disabled" in maintainer.get(f"/{project.full_path}").text
+    assert "A webhook of this project is disabled" not in visit(DEV).get(f"/{project.full_path}").text

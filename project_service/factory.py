@@ -73,6 +73,7 @@ from project_service.areas.merge_requests import routes as merge_requests
 from project_service.areas.milestones import pages as milestones_pages
 from project_service.areas.milestones import routes as milestones
 from project_service.areas.namespaces import routes as namespaces
+from project_service.areas.notifications.routing import holding as notification_holding
 from project_service.areas.projects import pages as projects_pages
 from project_service.areas.projects import routes as projects
 from project_service.areas.projects import settings_pages as projects_settings
@@ -269,6 +270,8 @@ def create_app(settings: Settings | None = None) -> responses.Application:
     app.register_blueprint(sentry_api)
     issue_closed.connect(incidents.on_issue_closed)
     silence_holding.begun.connect(silencing.on_silence_begun)
+    silence_holding.ended.connect(silencing.on_silence_ended)
+    notification_holding.add_holder(silence_holding.held)
     own_alerts.reported.connect(own_reports.on_report)
     hook_events.happened.connect(web_hook_sender.on_event)
     hook_events.asked.connect(web_hook_sender.on_question)

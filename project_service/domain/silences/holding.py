@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from blinker import Namespace
 from sqlalchemy import ColumnElement, and_, select, update
 from sqlalchemy.orm import joinedload
 
+from project_service.domain.notifications.models import (
+    ALERT,
+    ALERT_ACKNOWLEDGED,
+    ALERT_REOPENED,
+    ALERT_TRIGGERED,
+    OPENING,
+    NotificationEvent,
+)
 from project_service.domain.silences.matching import Facts, holds_all
 from project_service.domain.silences.models import Silence, SilencedAlert
 from project_service.kit import clock
+from project_service.kit.db.base import Base
 from project_service.kit.db.session import NO_LAZY_LOADING, db, insert
 
 _signals = Namespace()
 begun = _signals.signal("silence-begun", doc="Sent with a ``Silence``: receivers match the alerts that are open.")
 ended = _signals.signal("silence-ended", doc="Sent with a ``Silence`` and ``alert_ids``, which it held back.")
 ROWS_AT_ONCE = 1000
+HELD_KINDS = (ALERT_TRIGGERED, ALERT_REOPENED, ALERT_ACKNOWLEDGED)
 
 
 def is_active() -> ColumnElement[bool]:
@@ -49,6 +59,24 @@ def record(matched: Mapping[int, Iterable[Silence]], *, held_back: bool) -> None
         statement = statement.on_conflict_do_nothing()
     for start in range(0, len(rows), ROWS_AT_ONCE):
         db.session.execute(statement, rows[start : start + ROWS_AT_ONCE])
+
+
+def held(events: Sequence[NotificationEvent]) -> dict[int, list[int]]:
+    """Return the ids of the silences that hold back events of alerts of one project, by the id of the event.
+
+    Ends of alerts are not held back: they are told to those who were told of the opening.
+    """
+    wanted = [event for event in events if event.subject_type == ALERT and event.kind in HELD_KINDS]
+    if not wanted:
+        return {}
+    facts = {event.id: event.snapshot | {"severity": event.severity} for event in wanted}
+    matched = silences_matching(wanted[0].project_id, facts)
+    openings = [event for event in wanted if event.id in matched and event.kind in OPENING]
+    existing = select(Base.metadata.tables["alerts"].c.id)
+    existing = existing.where(existing.selected_columns.id.in_([event.subject_id for event in openings]))
+    known = set(db.session.scalars(existing)) if openings else set[int]()
+    record({event.subject_id: matched[event.id] for event in openings if event.subject_id in known}, held_back=True)
+    return {number: [silence.id for silence in silences] for number, silences in matched.items()}
 
 
 def silences_of(alert_ids: Iterable[int]) -> dict[int, Silence]:

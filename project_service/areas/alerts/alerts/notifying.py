@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from project_service.areas.alerts.alerts.hooks import ENDED, attributes_of
@@ -33,6 +34,14 @@ def record_ingested(project_id: int, opened: Iterable[Alert], ended: Iterable[Al
     """Record alerts that a receiver has opened, and others that it has ended, where somebody listens."""
     fields = [_fields(alert, ALERT_TRIGGERED) for alert in opened]
     events.record(project_id, fields + [_fields(alert, ALERT_RESOLVED) for alert in ended])
+
+
+def record_open_after_silence(project_id: int, alerts: Iterable[Alert], silence_id: int) -> None:
+    """Record alerts that are still open at the end of the silence that held them back, where somebody listens."""
+    fields = [_fields(alert, ALERT_TRIGGERED) for alert in alerts]
+    if fields and events.is_listened_to(project_id):
+        after = {"after_silence": silence_id}
+        events.record(project_id, [replace(one, snapshot=one.snapshot | after) for one in fields])
 
 
 def _fields(alert: Alert, kind: str, author_id: int | None = None) -> EventFields:

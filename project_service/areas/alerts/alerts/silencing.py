@@ -8,15 +8,16 @@ from typing import Any
 from sqlalchemy import ColumnElement, exists, select
 from sqlalchemy.orm import joinedload
 
-from project_service.areas.alerts.models import Alert, Severity
+from project_service.areas.alerts.alerts import hooks, notifying
+from project_service.areas.alerts.models import Alert, Severity, Status
 from project_service.areas.alerts.queries import OPEN
 from project_service.domain.silences import holding
 from project_service.domain.silences.matching import Facts, holds_all
 from project_service.domain.silences.models import Silence, SilencedAlert
-from project_service.kit.db.session import NO_LAZY_LOADING, db
+from project_service.kit.db.session import db
 
 BATCH = 500
-LOADED = (joinedload(Alert.environment), joinedload(Alert.integration), NO_LAZY_LOADING)
+LOADED = (joinedload(Alert.environment), joinedload(Alert.integration))
 
 
 def facts_of(alert: Alert) -> Facts:
@@ -52,6 +53,13 @@ def on_silence_begun(silence: Silence) -> None:
         holding.record(matched, held_back=False)
         for alert in alerts:
             db.session.expunge(alert)
+
+
+def on_silence_ended(silence: Silence, alert_ids: Sequence[int]) -> None:
+    """Record again that alerts were triggered which a silence has held back, if they are still triggered."""
+    still = select(Alert).where(Alert.id.in_(alert_ids), Alert.status == Status.TRIGGERED)
+    alerts = db.session.scalars(still.options(*hooks.SHOWN).order_by(Alert.id)).all()
+    notifying.record_open_after_silence(silence.project_id, alerts, silence.id)
 
 
 def without_incidents(alert_ids: Iterable[int]) -> set[int]:

@@ -36,6 +36,13 @@ def is_active() -> ColumnElement[bool]:
     return and_(Silence.finished_at.is_(None), Silence.starts_at <= now, Silence.ends_at > now)
 
 
+def has_active(project_id: int) -> bool:
+    """Whether a silence of a project is active now."""
+    return (
+        db.session.scalar(select(Silence.id).where(Silence.project_id == project_id, is_active()).limit(1)) is not None
+    )
+
+
 def silences_matching(project_id: int, alerts: Mapping[int, Facts]) -> dict[int, list[Silence]]:
     """Return the active silences that match alerts of a project, by the id of the alert; others have no entry."""
     active = select(Silence).where(Silence.project_id == project_id, is_active()).order_by(Silence.ends_at, Silence.id)

@@ -6,7 +6,7 @@ import datetime as dt
 from collections import Counter
 from typing import Any
 
-from sqlalchemy import Select, case, func, select, update
+from sqlalchemy import Select, case, delete, func, select, update
 
 from project_service.areas.notifications import deliveries_log, messages
 from project_service.areas.notifications.messages import ChannelMessage
@@ -18,7 +18,7 @@ from project_service.areas.notifications.models import (
     NotificationItem,
 )
 from project_service.areas.notifications.personal import quiet_hours
-from project_service.areas.notifications.routing import texts
+from project_service.areas.notifications.routing import holding, texts
 from project_service.domain.notifications.models import (
     ALERT,
     ALERT_ACKNOWLEDGED,
@@ -29,6 +29,7 @@ from project_service.domain.notifications.models import (
     SEVERITIES,
     NotificationEvent,
 )
+from project_service.domain.silences import holding as silences
 from project_service.domain.users import User
 from project_service.kit import clock, jobs
 from project_service.kit.db.session import db, insert, unit_of_work
@@ -65,6 +66,8 @@ def _send(group: NotificationGroup) -> None:
             items = items.where(NotificationEvent.severity.in_(("critical", "unknown")))
         else:
             items = items.limit(0)
+    if silences.has_active(group.project_id):
+        _drop_held(items)
     ids = list(db.session.scalars(items.with_only_columns(NotificationItem.id)))
     if not ids:
         if quiet_until is not None:
@@ -82,6 +85,21 @@ def _send(group: NotificationGroup) -> None:
         _write(group, None, db.session.get(User, int(number)), ids)
     group.last_sent_at = now
     group.due_at = quiet_until or now + dt.timedelta(seconds=group.interval_seconds)
+
+
+def _drop_held(items: Select[Any]) -> None:
+    """Take out of a group what a silence holds back that was made while it waited."""
+    events = list(db.session.scalars(items.with_only_columns(NotificationEvent)))
+    held = holding.held(events)
+    for event in events:
+        if event.id in held:
+            event.silence_ids = held[event.id]
+    ids = list(held)
+    for start in range(0, len(ids), 500):
+        some = NotificationItem.event_id.in_(ids[start : start + 500])
+        waits = some & NotificationItem.delivery_id.is_(None)
+        db.session.execute(delete(NotificationItem).where(waits).execution_options(synchronize_session=False))
+    db.session.flush()
 
 
 def _waiting(group: NotificationGroup) -> Select[Any]:

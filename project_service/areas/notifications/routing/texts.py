@@ -77,7 +77,9 @@ def several(project: Project, counts: Counter[tuple[str, str]], listed: Sequence
     parts = ([f"{new} new"] if new else []) + ([f"{ended} resolved"] if ended else [])
     parts += [f"{other} other"] if other else []
     severities = ", ".join(f"{opened[name]} {name}" for name in _by_severity(opened)) if not ended else ""
-    if parts == [f"{new} new"]:
+    if all(event.snapshot.get("after_silence") for event in listed) and len(parts) == 1 and new:
+        headline = f"{new} {noun} are open in {project.name} after the silence ended"
+    elif parts == [f"{new} new"]:
         headline = f"{new} new {noun} in {project.name}" + (f" ({severities})" if severities else "")
     elif parts == [f"{ended} resolved"]:
         headline = f"{ended} {noun} resolved in {project.name}"

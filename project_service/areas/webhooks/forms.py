@@ -19,6 +19,8 @@ OF_PROJECTS = {
     "confidential_note_events": "Confidential comments",
     "milestone_events": "Milestone events",
     "alert_events": "Alert events",
+    "error_events": "Error events",
+    "vulnerability_events": "Vulnerability events",
     "releases_events": "Release events",
 }
 OF_GROUPS = {

@@ -26,6 +26,7 @@ MISSING = {
     "confidential_issues_events": "Ensure the project has issues.",
     "note_events": "Ensure the project has notes.",
     "merge_requests_events": "Ensure the project has merge requests.",
+    "error_events": "Ensure the project has errors.",
     "vulnerability_events": "Ensure the project has vulnerabilities.",
 }
 OF_SYSTEM = {

@@ -8,7 +8,7 @@ from sqlalchemy import func, or_, select
 
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
-from project_service.areas.error_tracking.errors import comments
+from project_service.areas.error_tracking.errors import comments, hooks
 from project_service.areas.error_tracking.errors.models import ErrorStatus, Facet, TrackedError, TrackedErrorFacet
 from project_service.areas.error_tracking.releases.models import ErrorRelease
 from project_service.domain.tracker import issue_rules
@@ -50,6 +50,7 @@ def change_status(
     if status != ErrorStatus.UNRESOLVED:
         error.regressed_at = None
     db.session.flush()
+    hooks.announce(error, hooks.ACTIONS[status], author)
     if status != ErrorStatus.RESOLVED or error.issue_id is None:
         return None
     return close_linked_issue(author, db.session.get(Issue, error.issue_id))

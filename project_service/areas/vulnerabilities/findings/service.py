@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from sqlalchemy import select
 
+from project_service.areas.vulnerabilities import hooks
 from project_service.areas.vulnerabilities.findings import queries
 from project_service.areas.vulnerabilities.findings.dismissals import apply_dismissal, lock_feedback, withdraw_dismissal
 from project_service.areas.vulnerabilities.fingerprints import EMPTY
@@ -73,6 +74,8 @@ def write_feedback(author: User, project: Project, **fields: Any) -> tuple[Feedb
     db.session.flush()
     if feedback.feedback_type == DISMISSAL:
         apply_dismissal(feedback)
+    if feedback.feedback_type in (DISMISSAL, ISSUE):
+        hooks.announce_feedback(project, named)
     return feedback, is_new
 
 
@@ -90,8 +93,11 @@ def create_issue(author: User, project: Project, finding: Finding) -> Issue:
 def undo_dismissal(project: Project, feedback: Feedback) -> None:
     """Delete a dismissal."""
     lock_feedback(project)
+    about = feedback.pipeline or queries.requested_pipeline(project)
+    named = queries.finding_of_feedback(about, feedback.finding_uuid, feedback.project_fingerprint)
     withdraw_dismissal(feedback)
     delete_locked(feedback)
+    hooks.announce_feedback(project, named)
 
 
 def _about(finding: Finding) -> dict[str, Any]:

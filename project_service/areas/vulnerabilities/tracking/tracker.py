@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, and_, insert, select, update
 from sqlalchemy.orm import aliased
 
+from project_service.areas.vulnerabilities import hooks
 from project_service.areas.vulnerabilities.findings.queries import default_branch
 from project_service.areas.vulnerabilities.models import (
     Finding,
@@ -57,6 +58,8 @@ def track(pipeline: Pipeline, series: TrackedSeries, sightings: list[Sighting]) 
     counts[TrackingOutcome.RESOLVED] = tracker.resolve() if tracker.is_newest else 0
     if tracker.is_of_default_branch:
         notifying.record(pipeline, series.scanner, tracker.new)
+        if tracker.new:
+            hooks.announce_new(pipeline.project, (one.finding_id for one in tracker.new))
     return {
         name: counts[name]
         for name in (

@@ -1,0 +1,55 @@
+"""Findings and errors as hooks are told of them (webhooks reference, sections 13.6 and 18)."""
+
+from __future__ import annotations
+
+from project_service.areas.error_tracking.collection.follow_ups import follow_up
+from project_service.kit import deliveries
+from project_service.kit.db.session import db, unit_of_work
+from tests.areas.vulnerabilities.findings.test_vulnerability_feedback import feedback_on, send_feedback
+from tests.areas.webhooks.test_hook_deliveries import check_sample
+from tests.support import sample_data, security_reports
+
+
+def attributes(receiver, *names):
+    return [tuple(body["object_attributes"][name] for name in names) for body in receiver.bodies]
+
+
+def test_new_findings_and_their_feedback_have_the_keys_of_the_sample(as_admin, make_hook, project, receiver):
+    make_hook(vulnerability_events=True, push_events=False)
+    report = security_reports.report(security_reports.vulnerability())
+    for _ in range(2):  # the second report finds nothing new
+        security_reports.ingest(as_admin, project, report)
+    [finding] = as_admin.get(f"/projects/{project.id}/vulnerability_findings").json
+    for kind in ("issue", "dismissal"):
+        assert send_feedback(as_admin, feedback_on(finding, kind)).status_code < 300
+    deliveries.send_all_due()
+
+    assert attributes(receiver, "state", "uuid") == [
+        ("detected", finding["uuid"]),
+        ("detected", finding["uuid"]),
+        ("dismissed", finding["uuid"]),
+    ]
+    for body in receiver.bodies:
+        check_sample("vulnerability", body)
+    assert [len(body["object_attributes"]["issues"]) for body in receiver.bodies] == [0, 1, 1]
+    assert set(receiver.header("X-Gitlab-Event")) == {"Vulnerability Hook"}
+
+
+def test_errors_are_told_when_they_are_new_come_back_or_change_their_status(
+    as_maintainer, make_hook, project, receiver
+):
+    make_hook(error_events=True, push_events=False)
+    error = sample_data.make_error(project, "The till is stuck")
+    for regressed in (False, True):
+        with unit_of_work():
+            follow_up(error.id, environment=None, regressed=regressed)
+    db.session.remove()
+    for status in ("resolved", "resolved", "ignored"):
+        as_maintainer.put(f"/projects/{project.id}/errors/{error.id}", json={"status": status})
+    deliveries.send_all_due()
+
+    assert attributes(receiver, "action", "id") == [
+        (action, str(error.id)) for action in ("open", "reopen", "resolve", "ignore")
+    ]
+    assert [body.get("user", {}).get("username") for body in receiver.bodies] == [None, None, "max", "max"]
+    assert receiver.bodies[0]["object_attributes"]["url"].endswith(f"/-/error_tracking/{error.id}/details")

@@ -51,7 +51,7 @@ def prune_deliveries() -> None:
 @jobs.periodic(every=dt.timedelta(seconds=RESTART_SECONDS))
 @jobs.job("kit.deliveries.send_deliveries", queue=jobs.DELIVERIES)
 def send_deliveries() -> None:
-    """Send deliveries until the lease is lost or ``RUN_SECONDS`` have passed."""
+    """Send deliveries until the lease is lost, the worker is stopped, or ``RUN_SECONDS`` have passed."""
     Dispatcher().run(RUN_SECONDS)
 
 
@@ -97,7 +97,7 @@ class Dispatcher:
                 self._lost.set()  # ends the threads of sources
 
     def _dispatch(self, pool: ThreadPoolExecutor, ends: float) -> None:
-        while time.monotonic() < ends:
+        while time.monotonic() < ends and not jobs.stop_is_requested():
             try:
                 receivers = self.ready()
             except OperationalError as error:
@@ -138,6 +138,8 @@ class Dispatcher:
         ends = time.monotonic() + TURN_SECONDS
         try:
             while (start := time.monotonic()) < ends and send_batch(receiver, self._shares):
+                if jobs.stop_is_requested():
+                    return
                 self._pauses.pop(receiver, None)
                 self._note_speed(receiver, time.monotonic() - start)
         except Held as held:

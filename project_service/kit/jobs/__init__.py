@@ -28,6 +28,7 @@ from project_service.kit.jobs.queues import (
 )
 from project_service.kit.jobs.registry import JOBS, MAX_ATTEMPTS, Job, job
 from project_service.kit.jobs.scheduling import PERIODIC_JOBS, SWEEP_INTERVAL, periodic, retry, start_periodic, sweep
+from project_service.kit.jobs.stopping import is_requested as stop_is_requested
 
 __all__ = [
     "DEFAULT",
@@ -64,6 +65,7 @@ __all__ = [
     "start_periodic",
     "states",
     "step",
+    "stop_is_requested",
     "sweep",
     "tasks_in",
 ]

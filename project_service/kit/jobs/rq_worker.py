@@ -20,6 +20,7 @@ import redis
 import rq
 from rq.job import Job
 
+from project_service.kit.jobs import stopping
 from project_service.kit.processes import die_with
 from project_service.settings import Settings
 
@@ -42,9 +43,10 @@ def work(
     """Run jobs of ``queues``, in this order of priority, until SIGTERM or SIGINT. Needs the main thread.
 
     A job runs in a forked process, after ``after_fork()`` (which releases the database connections of the parent) and
-    inside ``run_in_context()``. After a signal it has ``STOP_GRACE_SECONDS`` to finish; then it is killed and its lease
-    expires.
+    inside ``run_in_context()``. After a signal it is asked to end (``stopping``) and has ``STOP_GRACE_SECONDS`` to
+    finish; then it is killed and its lease expires.
     """
+    stopping.handle_signal()
     identity = f"{socket.gethostname()}-{os.getpid()}"
     stopped = threading.Event()
     heartbeat = threading.Thread(
@@ -107,6 +109,9 @@ class ForkingWorker(rq.Worker):
 
     def request_stop(self, signum: int, frame: FrameType | None) -> None:
         self.asked_to_stop = True
+        if self.horse_pid:
+            with suppress(ProcessLookupError):
+                os.kill(self.horse_pid, stopping.SIGNAL)
         timer = threading.Timer(STOP_GRACE_SECONDS, self.kill_running_job)
         timer.daemon = True
         timer.start()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
+import signal
 import threading
 import time
 
@@ -22,6 +24,7 @@ from project_service.kit.deliveries import (
     senders,
 )
 from project_service.kit.deliveries.dispatching import Dispatcher
+from project_service.kit.jobs import stopping
 
 
 class Recorder(deliveries.Sender):
@@ -267,3 +270,17 @@ def deliveries_app():
 def _run(app, seconds):
     with app.app_context():
         Dispatcher().run(seconds)
+
+
+def test_the_job_ends_when_its_worker_is_stopped(app, recorder):
+    former = signal.getsignal(stopping.SIGNAL)
+    stopping.handle_signal()
+    try:
+        os.kill(os.getpid(), stopping.SIGNAL)
+        started = time.monotonic()
+        Dispatcher().run(30)
+    finally:
+        stopping.handle_signal()
+        signal.signal(stopping.SIGNAL, former)
+
+    assert time.monotonic() - started < 5

@@ -97,7 +97,7 @@ navigation.add(navigation.NavigationEntry("System hooks", OF_INSTANCE, 28, Abili
 def fill_disabled(project: Project) -> dict[str, Any]:
     """Return how many hooks are disabled, for those who may enable them."""
     is_shown = allowed(caller(), Ability.ADMIN_PROJECT, project)
-    return {"disabled_hooks": queries.disabled_hooks_of(project) if is_shown else 0}
+    return {"disabled": queries.disabled_hooks_of(project) if is_shown else 0, "full_path": project.full_path}
 
 
 panels.add(panels.Panel("project", 1, "webhooks/disabled.html", fill_disabled))

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from project_service.areas.error_tracking.collection.follow_ups import follow_up
+from project_service.areas.error_tracking.errors.models import ErrorStatus, TrackedError
+from project_service.areas.error_tracking.errors.service import change_status
+from project_service.domain.users import User
 from project_service.kit import deliveries
 from project_service.kit.db.session import db, unit_of_work
 from tests.areas.vulnerabilities.findings.test_vulnerability_feedback import feedback_on, send_feedback
 from tests.areas.webhooks.test_hook_deliveries import check_sample
 from tests.support import sample_data, security_reports
+from tests.support.sample_data import MAX
 
 
 def attributes(receiver, *names):
@@ -35,17 +39,16 @@ def test_new_findings_and_their_feedback_have_the_keys_of_the_sample(as_admin, m
     assert set(receiver.header("X-Gitlab-Event")) == {"Vulnerability Hook"}
 
 
-def test_errors_are_told_when_they_are_new_come_back_or_change_their_status(
-    as_maintainer, make_hook, project, receiver
-):
+def test_errors_are_told_when_they_are_new_come_back_or_change_their_status(make_hook, people, project, receiver):
     make_hook(error_events=True, push_events=False)
     error = sample_data.make_error(project, "The till is stuck")
     for regressed in (False, True):
         with unit_of_work():
             follow_up(error.id, environment=None, regressed=regressed)
+    for status in (ErrorStatus.RESOLVED, ErrorStatus.RESOLVED, ErrorStatus.IGNORED):
+        with unit_of_work():
+            change_status(db.session.get_one(User, people[MAX].id), db.session.get_one(TrackedError, error.id), status)
     db.session.remove()
-    for status in ("resolved", "resolved", "ignored"):
-        as_maintainer.put(f"/projects/{project.id}/errors/{error.id}", json={"status": status})
     deliveries.send_all_due()
 
     assert attributes(receiver, "action", "id") == [

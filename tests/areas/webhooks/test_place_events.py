@@ -35,7 +35,7 @@ def test_projects_and_groups_are_told_to_hooks_of_groups_and_of_the_instance(
         "subgroup_destroy",
     ]
     rename = next(body for body in receiver.bodies if body["event_name"] == "project_rename")
-    assert (rename["old_path_with_namespace"], rename["path_with_namespace"]) == ("acme/web/till", "acme/web/tills")
+    assert (rename["old_path_with_namespace"], rename["path_with_namespace"]) == ("acme/web/Till", "acme/web/tills")
     assert (rename["owner_name"], rename["project_visibility"]) == ("Web", "private")
 
 

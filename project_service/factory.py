@@ -30,7 +30,7 @@ from project_service.areas.accounts.tokens import resource_token_pages
 from project_service.areas.accounts.tokens import resource_token_routes as resource_tokens
 from project_service.areas.activity import pages as activity_pages
 from project_service.areas.activity import routes as activity
-from project_service.areas.alerts.alerts import incidents, silencing, todo_pages
+from project_service.areas.alerts.alerts import acknowledging, incidents, silencing, todo_pages
 from project_service.areas.alerts.alerts import list_pages as alert_list_pages
 from project_service.areas.alerts.alerts import pages as alerts_pages
 from project_service.areas.alerts.alerts import routes as alerts
@@ -73,6 +73,7 @@ from project_service.areas.merge_requests import routes as merge_requests
 from project_service.areas.milestones import pages as milestones_pages
 from project_service.areas.milestones import routes as milestones
 from project_service.areas.namespaces import routes as namespaces
+from project_service.areas.notifications.actions import pages as notification_actions
 from project_service.areas.notifications.routing import holding as notification_holding
 from project_service.areas.projects import pages as projects_pages
 from project_service.areas.projects import routes as projects
@@ -102,7 +103,7 @@ from project_service.areas.vulnerabilities.findings import routes as vulnerabili
 from project_service.areas.webhooks import pages as web_hook_pages
 from project_service.areas.webhooks import routes as web_hooks
 from project_service.areas.webhooks import sender as web_hook_sender
-from project_service.domain import hook_events, own_alerts
+from project_service.domain import alert_actions, hook_events, own_alerts
 from project_service.domain.namespaces import Group
 from project_service.domain.path_registry import find_by_path
 from project_service.domain.projects import Project
@@ -218,6 +219,7 @@ PAGES = (
     search_pages.pages,
     heartbeat_pages.pages,
     silence_pages.pages,
+    notification_actions.pages,
     environments_pages.pages,
     vulnerabilities_pages.pages,
     transfers_pages.pages,
@@ -265,6 +267,7 @@ def create_app(settings: Settings | None = None) -> responses.Application:
     delivery_log.init_app(app)
     app.register_blueprint(receivers)
     app.register_blueprint(calls)
+    app.register_blueprint(notification_actions.actions)
     app.register_blueprint(git_http)
     app.register_blueprint(collector)
     app.register_blueprint(sentry_api)
@@ -272,6 +275,7 @@ def create_app(settings: Settings | None = None) -> responses.Application:
     silence_holding.begun.connect(silencing.on_silence_begun)
     silence_holding.ended.connect(silencing.on_silence_ended)
     notification_holding.add_holder(silence_holding.held)
+    alert_actions.acknowledged.connect(acknowledging.on_acknowledgement)
     own_alerts.reported.connect(own_reports.on_report)
     hook_events.happened.connect(web_hook_sender.on_event)
     hook_events.asked.connect(web_hook_sender.on_question)

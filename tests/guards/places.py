@@ -48,6 +48,7 @@ ELSEWHERE = {
     "/groups/<group>/access_tokens/self": "answers tokens of the group only",
     "/projects/<project>/variables/effective": "has a required parameter",
     "/<path:project>/-/settings/ci_cd/job_variables/download": "has a required parameter",
+    "/-/notifications/a/<token>": "needs the token of a link",
     "/users/sign_in": "who is signed in is sent home",
     "/users/sign_in/two_factor": "without a password there is no code to ask for",
     "/groups/<path:group>": "sends on to the page itself",
@@ -108,6 +109,7 @@ def page_addresses(app: Flask, project: Project, people: dict[str, User]) -> dic
         "tag": "v1.0",
         "branch": "main",
         "range": "v1.0...main",
+        "token": "x",
     }
     tokens: dict[str, int] = defaultdict(int)
     tokens["/-/profile/personal_access_tokens/"] = first(

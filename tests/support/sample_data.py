@@ -24,6 +24,7 @@ from project_service.areas.error_tracking.errors.models import (
     TrackedErrorFacet,
 )
 from project_service.areas.error_tracking.releases.models import OK, ErrorRelease, SourceMapBundle
+from project_service.areas.notifications.models import NotificationDelivery
 from project_service.areas.webhooks.models import WebHook, WebHookLog
 from project_service.domain import path_registry
 from project_service.domain.access_levels import Role, Visibility
@@ -275,6 +276,13 @@ def make_silence(project: Project, **fields: Any) -> Silence:
     now = clock.now()
     about = {"starts_at": now, "ends_at": now + dt.timedelta(hours=1), "comment": "Move"} | fields
     return _stored(Silence(project_id=project.id, **about))
+
+
+def make_message(project: Project) -> NotificationDelivery:
+    """A message that was sent about an alert of a project."""
+    content = {"url": f"/{project.full_path}/-/alert_management/1/details", "items": []}
+    about = {"recipient": "ops", "title": "[CRITICAL] Stuck", "status": "delivered"}
+    return _stored(NotificationDelivery(project_id=project.id, content=content, **about))
 
 
 def make_call(heartbeat: Heartbeat) -> None:

@@ -21,6 +21,8 @@ from project_service.areas.alerts.models import Alert, AlertIntegration, AlertRe
 from project_service.areas.error_tracking.errors.models import TARGET as ERROR
 from project_service.areas.error_tracking.releases.models import ErrorRelease
 from project_service.areas.error_tracking.settings.models import ErrorIgnoreRule
+from project_service.areas.notifications.actions import links
+from project_service.areas.notifications.actions.links import Link
 from project_service.areas.variables.models import GroupVariable, InstanceVariable, Variable
 from project_service.areas.vulnerabilities.models import Finding
 from project_service.domain.access_levels import Role
@@ -201,6 +203,7 @@ def values(
         "integration_id": integration.id,
         "request_id": request.id,
         **{f"{kind} hook_id": hook.id for kind, (hook, _) in hooks.items()},
+        "token": links.token_of(Link(sample_data.make_message(project).id, user_id=people[OLIVE].id)),
         "silence_id": sample_data.make_silence(project).id,
         "heartbeat_id": sample_data.make_heartbeat(project).id,
         **{f"{kind} log_id": attempt.id for kind, (_, attempt) in hooks.items()},

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
 from project_service.areas.notifications import deliveries_log, health, merging
+from project_service.areas.notifications.actions import links
 from project_service.areas.notifications.kinds import KINDS, Answer, ChannelData, ChannelKind, Outgoing
 from project_service.areas.notifications.kinds.email import Email
 from project_service.areas.notifications.kinds.phones import migrated_to
@@ -59,6 +60,7 @@ class ChannelSender(deliveries.Sender):
         if (until := health.held_until(channel)) is not None:
             return Hold(until)
         outgoing = outgoing_of(ChannelMessage.from_json(logged.content), channel, delivery.idempotency_key)
+        outgoing = replace(outgoing, acknowledge_url=links.url_for_channel(logged, channel))
         share = f"project:{logged.project_id}" if logged.project_id is not None else f"user:{channel.user_id}"
         return Loaded([Prepared(KINDS[channel.type], outgoing)], share)
 
@@ -121,7 +123,8 @@ class PersonSender(ChannelSender):
         address = addresses.address_of(user, logged.project)
         data = ChannelData(0, user.username, {"address": address}, {})
         message = ChannelMessage.from_json(logged.content)
-        outgoing = Outgoing(message, data, delivery.idempotency_key, instance_settings.outgoing_policy())
+        link = links.url_for_user(logged, user)
+        outgoing = Outgoing(message, data, delivery.idempotency_key, instance_settings.outgoing_policy(), link)
         return Loaded([Prepared(Email(), outgoing)], f"user:{user.id}")
 
     def settle(self, delivery: Delivery, outcome: DeliveryOutcome, next_attempt_at: dt.datetime | None) -> None:

@@ -1,0 +1,44 @@
+"""Acknowledging of alerts by a link in a message (acknowledging reference, section 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import select
+from sqlalchemy.orm import joinedload
+
+from project_service.areas.alerts.alerts import service
+from project_service.areas.alerts.alerts.incidents import note
+from project_service.areas.alerts.models import TARGET, Alert, Status
+from project_service.domain.alert_actions import Acknowledged, Acknowledgement
+from project_service.domain.tracker.notes import Note
+from project_service.domain.users import User
+from project_service.kit.db.session import db
+
+STATUS_NOTE = "changed the status to **"
+
+
+def on_acknowledgement(request: Acknowledgement) -> Acknowledged:
+    """Acknowledge those alerts of a message that are still triggered."""
+    triggered = select(Alert).where(Alert.id.in_(list(request.alert_ids)), Alert.status == Status.TRIGGERED)
+    triggered = triggered.options(joinedload(Alert.project)).order_by(Alert.id)
+    alerts = db.session.scalars(triggered.with_for_update(of=Alert)).all()
+    for alert in alerts:
+        service.change_status(request.author, alert, Status.ACKNOWLEDGED)
+        if request.note is not None:
+            note(request.author, alert, request.note)
+    return Acknowledged(len(alerts), None if alerts else _last_changed_by(request.alert_ids))
+
+
+def _last_changed_by(alert_ids: Sequence[int]) -> str | None:
+    changes = (
+        select(User.username)
+        .join(Note, Note.author_id == User.id)
+        .where(
+            Note.noteable_type == TARGET,
+            Note.noteable_id.in_(list(alert_ids)),
+            Note.system.is_(True),
+            Note.body.startswith(STATUS_NOTE, autoescape=True),
+        )
+    )
+    return db.session.scalar(changes.order_by(Note.id.desc()).limit(1))

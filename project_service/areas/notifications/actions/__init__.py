@@ -1,0 +1,1 @@
+"""Links in messages that acknowledge alerts without a session (acknowledging reference)."""

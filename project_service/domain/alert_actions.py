@@ -1,0 +1,36 @@
+"""Acknowledging of alerts from other areas; the factory connects that of alerts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from blinker import Namespace
+
+from project_service.domain.users import User
+
+_signals = Namespace()
+acknowledged = _signals.signal("alerts-acknowledged", doc="Sent with an ``Acknowledgement``; returns ``Acknowledged``.")
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledgement:
+    """Alerts to be acknowledged by a user, or by a bot with a note that says through what."""
+
+    alert_ids: Sequence[int]
+    author: User
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """How many alerts were still triggered; if none was, the user who changed one last, by name."""
+
+    count: int
+    earlier_by: str | None = None
+
+
+def acknowledge(request: Acknowledgement) -> Acknowledged:
+    """Acknowledge the alerts that are still triggered, in the current unit of work."""
+    found: Acknowledged = next(result for _, result in acknowledged.send(request))
+    return found

@@ -36,6 +36,7 @@ ADMINISTRATION = {  # the first is where the administrator begins
     "administration": "/admin/users",
     "instance variables": "/admin/ci_cd?reveal=1",
     "all audit events": "/admin/audit_logs",
+    "system hooks": "/admin/hooks/new",
     "application settings": "/admin/settings",
     "feature flags": "/admin/features",
     "tasks": "/admin/tasks",
@@ -140,6 +141,13 @@ def addresses(gl, paula, service, worker_id, tmp_path_factory):
     project.releases.create(
         {"tag_name": f"{LONG}/v1", "name": LONG * 2, "description": f"# {LONG}\n\n{LONG * 3}", "assets": links}
     )
+    heartbeat = gl.http_post(
+        f"/projects/{project.encoded_id}/heartbeats", post_data={"name": LONG, "environment": LONG}
+    )
+    requests.post(f"{heartbeat['ping_url']}/fail", LONG * 9, timeout=20).raise_for_status()
+    matcher = {"field": "title", "operator": "matches", "value": f"{LONG}*"}
+    silence = {"matchers": [matcher] * 3, "duration": 3600, "comment": LONG * 3}
+    number = gl.http_post(f"/projects/{project.encoded_id}/silences", post_data=silence)["id"]
     home, members = f"/{project.path_with_namespace}", f"/groups/{group.path}/-/group_members"
     return {
         "signed out": "/users/sign_out",
@@ -180,6 +188,16 @@ def addresses(gl, paula, service, worker_id, tmp_path_factory):
         "alerts": f"{home}/-/alert_management",
         "alert": f"{home}/-/alert_management/1/details",
         "activity of an alert": f"{home}/-/alert_management/1/details/activity",
+        "heartbeats": f"{home}/-/heartbeats",
+        "heartbeat": f"{home}/-/heartbeats/{heartbeat['id']}",
+        "new heartbeat": f"{home}/-/heartbeats/new",
+        "silences": f"{home}/-/silences",
+        "silence": f"{home}/-/silences/{number}",
+        "new silence": f"{home}/-/silences/new",
+        "web hooks": f"{home}/-/hooks",
+        "new web hook": f"{home}/-/hooks/new",
+        "web hooks of a group": f"/groups/{group.path}/-/hooks",
+        "acknowledge alerts": "/-/notifications/a/x",
         "to-do list": "/dashboard/todos",
         "environment": f"{home}/-/environments/{environment.id}",
         "merge requests": f"{home}/-/merge_requests",

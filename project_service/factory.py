@@ -93,7 +93,6 @@ from project_service.areas.search import pages as search_pages
 from project_service.areas.search import routes as search
 from project_service.areas.silences import pages as silence_pages
 from project_service.areas.silences import routes as silences
-from project_service.areas.variables import inherited_routes as inherited_variables
 from project_service.areas.variables import pages as variables_pages
 from project_service.areas.variables import routes as variables
 from project_service.areas.variables.effective import pages as effective_variable_pages

@@ -9,8 +9,6 @@ from typing import Any
 
 from flask import flash, redirect, render_template, request
 
-from project_service.access import navigation
-from project_service.access.abilities import Ability
 from project_service.access import navigation, panels
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
@@ -103,93 +101,6 @@ def fill_disabled(project: Project) -> dict[str, Any]:
 panels.add(panels.Panel("project", 1, "webhooks/disabled.html", fill_disabled))
 
 
-@pages.post(HOOKS)
-@pages.signed_in
-@pages.allow(Ability.ADMIN_PROJECT)
-def create_hook(project: Project) -> Any:
-    """Create a hook."""
-    form = HookForm()
-    created = form.accepted(lambda: service.create_hook(project, **form.fields()))
-    if created is None:
-        return _form(project, form), 422
-    flash("Webhook created")
-    return redirect(_address(project, created.result.id))
-
-
-@pages.get(HOOK)
-@pages.signed_in
-@pages.allow(Ability.ADMIN_PROJECT)
-def show_hook(project: Project, hook_id: int) -> Any:
-    """Show a hook: its form, and what was sent to it."""
-    hook = queries.find_hook(project, hook_id)
-    return _form(project, form_of(hook), hook)
-
-
-@pages.post(HOOK)
-@pages.signed_in
-@pages.allow(Ability.ADMIN_PROJECT)
-def update_hook(project: Project, hook_id: int) -> Any:
-    """Change a hook."""
-    hook, form = queries.find_hook(project, hook_id), HookForm()
-    if not form.accepted(lambda: service.update_hook(project, hook, **form.fields())):
-        return _form(project, form, queries.find_hook(project, hook_id)), 422
-    flash("Webhook updated")
-    return redirect(_address(project, hook_id))
-
-
-@pages.get(f"{HOOK}/delete")
-@pages.signed_in
-@pages.allow(Ability.ADMIN_PROJECT)
-def ask_delete_hook(project: Project, hook_id: int) -> Any:
-    """Ask before a hook is deleted."""
-    queries.find_hook(project, hook_id)
-    question = "Are you sure you want to delete this webhook? Its log and the events that wait for it are deleted, too."
-    back = _address(project, hook_id)
-    return confirmation("Delete webhook", question, "Delete webhook", back, project=project)
-
-
-@pages.post(f"{HOOK}/delete")
-@pages.signed_in
-@pages.allow(Ability.ADMIN_PROJECT)
-def delete_hook(project: Project, hook_id: int) -> Any:
-    """Delete a hook."""
-    service.delete_hook(project, queries.find_hook(project, hook_id))
-    flash("Webhook deleted")
-    return redirect(url_for("web_hook_pages.list_hooks", project=project.full_path))
-
-
-@pages.post(f"{HOOK}/enable")
-@pages.signed_in
-@pages.allow(Ability.ADMIN_PROJECT)
-def enable_hook(project: Project, hook_id: int) -> Any:
-    """End the disabling of a hook."""
-    service.enable_hook(project, queries.find_hook(project, hook_id))
-    flash("Webhook enabled")
-    return redirect(_address(project, hook_id))
-
-
-@pages.post(f"{HOOK}/test")
-@pages.signed_in
-@pages.allow(Ability.ADMIN_PROJECT)
-def test_hook(project: Project, hook_id: int) -> Any:
-    """Send an event of a kind now."""
-    hook, flag = queries.find_hook(project, hook_id), request.form.get("trigger", "")
-    service.check_rate(caller(), service.TESTS, project)
-    try:
-        _tell(service.test_hook(project, hook, flag if flag in OFFERED else "push_events"))
-    except Unprocessable as error:
-        flash(f"Hook execution failed: {error.message}")
-    return redirect(_address(project, hook_id))
-
-
-@pages.get(f"{HOOK}/events/<int:log_id>")
-@pages.signed_in
-@pages.allow(Ability.ADMIN_PROJECT)
-def show_attempt(project: Project, hook_id: int, log_id: int) -> Any:
-    """Show request and answer of an attempt."""
-    hook = queries.find_hook(project, hook_id)
-    attempt = queries.find_attempt(hook, log_id)
-    body = json.dumps(queries.request_data(attempt), indent=2, ensure_ascii=False)
 def list_hooks(place: HookPlace, owner: Owner) -> Any:
     """Show the hooks of an owner."""
     return render_template(
@@ -267,7 +178,7 @@ def enable_hook(place: HookPlace, owner: Owner, hook_id: int) -> Any:
 def test_hook(place: HookPlace, owner: Owner, hook_id: int) -> Any:
     """Send an event of a kind now."""
     hook, flag = queries.find_hook(owner, hook_id), request.form.get("trigger", "")
-    service.check_rate(service.TESTS, owner)
+    service.check_rate(caller(), service.TESTS, owner)
     try:
         _tell(service.test_hook(owner, hook, flag if flag in _tests(place) else next(iter(_tests(place)))))
     except Unprocessable as error:
@@ -279,7 +190,6 @@ def show_attempt(place: HookPlace, owner: Owner, hook_id: int, log_id: int) -> A
     """Show request and answer of an attempt."""
     hook = queries.find_hook(owner, hook_id)
     attempt = queries.find_attempt(hook, log_id)
-    service.check_rate(caller(), service.REPETITIONS, project)
     body = json.dumps(queries.request_data(attempt), indent=2, ensure_ascii=False)
     return render_template(
         "webhooks/attempt.html",
@@ -295,7 +205,7 @@ def resend_attempt(place: HookPlace, owner: Owner, hook_id: int, log_id: int) ->
     """Repeat an attempt."""
     hook = queries.find_hook(owner, hook_id)
     attempt = queries.find_attempt(hook, log_id)
-    service.check_rate(service.REPETITIONS, owner)
+    service.check_rate(caller(), service.REPETITIONS, owner)
     try:
         _tell(service.resend(hook, attempt))
     except Unprocessable as error:

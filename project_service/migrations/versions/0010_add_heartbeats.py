@@ -32,7 +32,7 @@ def upgrade() -> None:
         sa.Column("severity", sa.String(), nullable=False),
         sa.Column("environment", sa.String(), nullable=True),
         sa.Column("runbook", sa.String(), nullable=True),
-        sa.Column("key", sa.String(), nullable=False),
+        sa.Column("key", sa.Text(), nullable=False),
         sa.Column("key_digest", sa.String(), nullable=False),
         sa.Column("state", sa.String(), nullable=False),
         sa.Column("last_ping_at", MOMENT, nullable=True),
@@ -61,7 +61,7 @@ def upgrade() -> None:
         sa.Column("method", sa.String(), nullable=True),
         sa.Column("remote_address", sa.String(), nullable=True),
         sa.Column("user_agent", sa.String(), nullable=True),
-        sa.Column("body", sa.String(), nullable=True),
+        sa.Column("body", sa.Text(), nullable=True),
         sa.ForeignKeyConstraint(
             ["heartbeat_id"], ["heartbeats.id"], name="fk_heartbeat_pings_heartbeat_id", ondelete="CASCADE"
         ),

@@ -20,7 +20,7 @@ THROUGH = "acknowledged through the channel **#{}**"
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class LinkedAction:
     """A message whose alerts can be acknowledged: by ``user``, by ``channel``, or by whoever signs in."""
 
     delivery: NotificationDelivery
@@ -40,16 +40,16 @@ class Action:
         return None if self.needs_sign_in else NAMES[ALERT_BOT]
 
 
-def find(link: Link | None) -> Action | None:
+def find(link: Link | None) -> LinkedAction | None:
     """Return the action of a link; ``None`` if it is not valid any more."""
     delivery = None if link is None else db.session.get(NotificationDelivery, link.delivery_id)
     if link is None or delivery is None or delivery.project is None or delivery.project.deleting_since is not None:
         return None
     if link.user_id is not None:
         user = db.session.get(User, link.user_id)
-        return Action(delivery, user=user) if user is not None and may_acknowledge(user, delivery) else None
+        return LinkedAction(delivery, user=user) if user is not None and may_acknowledge(user, delivery) else None
     channel = db.session.get(NotificationChannel, link.channel_id)
-    return None if channel is None else Action(delivery, channel=channel)
+    return None if channel is None else LinkedAction(delivery, channel=channel)
 
 
 def may_acknowledge(user: User, delivery: NotificationDelivery) -> bool:
@@ -58,7 +58,7 @@ def may_acknowledge(user: User, delivery: NotificationDelivery) -> bool:
     return is_active and allowed(Caller.of(user), Ability.READ_ALERTS, delivery.project)
 
 
-def perform(action: Action, signed_in: User | None = None) -> Acknowledged:
+def perform(action: LinkedAction, signed_in: User | None = None) -> Acknowledged:
     """Acknowledge all alerts of a message that are still triggered, those that it does not list too."""
     ids = alert_ids_of(action.delivery)
     if signed_in is not None or action.user is not None:

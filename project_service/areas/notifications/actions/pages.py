@@ -11,7 +11,7 @@ from project_service.access.abilities import Ability
 from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
 from project_service.areas.notifications.actions import acting, links
-from project_service.areas.notifications.actions.acting import Action
+from project_service.areas.notifications.actions.acting import LinkedAction
 from project_service.domain import rate_limits
 from project_service.domain.alert_actions import Acknowledged
 from project_service.domain.rate_limits import RateLimit
@@ -82,7 +82,7 @@ def _told(result: Acknowledged) -> str:
     return f"Already acknowledged by @{result.earlier_by}." if result.earlier_by else "No alert is waiting any more."
 
 
-def _answer(status: int, text: str, action: Action | None = None) -> Response:
+def _answer(status: int, text: str, action: LinkedAction | None = None) -> Response:
     """Answer a program with plain text, a browser with a page."""
     if not _wants_html():
         return Response(text, status, HEADERS, mimetype="text/plain")

@@ -37,7 +37,7 @@ FIELDS = (
     "gitlab_environment_name",
     "runbook",
 )
-ALERTMANAGER, GRAFANA, GENERIC = "alertmanager", "grafana", "generic"
+ALERTMANAGER, GRAFANA = "alertmanager", "grafana"
 OUTCOMES = {"test": Outcome.TEST, "no alert": Outcome.IGNORED, "subscription": Outcome.SUBSCRIPTION}
 AUTHENTICATION = ("bearer", "basic", "url")
 VARIANT_KEYS = {"when", "map", "marker", "at", "resolved", "severity"}

@@ -39,7 +39,6 @@ from project_service.kit.db.session import db
 BATCH_SIZE = 500
 FAILURE = "failure"
 NOT_SYNCHRONIZED = {"synchronize_session": False}
-COUNTED = (TrackingOutcome.NEW, TrackingOutcome.REAPPEARED, TrackingOutcome.KNOWN)
 MOVED = "moved"
 
 

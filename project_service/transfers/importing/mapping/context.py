@@ -13,7 +13,7 @@ from project_service.kit import clock
 from project_service.kit.db.base import Base
 from project_service.kit.db.bulk import new_ids
 from project_service.transfers.archive import layout
-from project_service.transfers.importing.mapping.tables import COLUMNS, MODELS_WITH_IDS
+from project_service.transfers.importing.mapping.tables import COLUMNS, MODELS_WITH_IDS, ImportedFailure
 from project_service.transfers.importing.mapping.values import NESTED, is_iid, moment_of, text_of
 from project_service.transfers.importing.refusals import RowRefused, invalid
 from project_service.transfers.importing.user_mapping import UserMapping
@@ -159,7 +159,16 @@ class ImportContext:
         """Record that a row, or a part of it, was left out."""
         message = str(refused)[:MAX_MESSAGE_LENGTH]
         self.batch.add(
-            ImportFailure, (self.project_id, clock.now(), refused.kind, message, refused.source, relation, line)
+            ImportFailure,
+            ImportedFailure(
+                project_id=self.project_id,
+                created_at=clock.now(),
+                exception_class=refused.kind,
+                exception_message=message,
+                source=refused.source,
+                relation_name=relation,
+                line_number=line,
+            ),
         )
 
     def text_of(self, value: Any, label: str) -> str | None:

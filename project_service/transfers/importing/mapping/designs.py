@@ -9,6 +9,7 @@ from project_service.domain.tracker.designs import Design
 from project_service.transfers.importing.mapping.context import ImportContext, VisibilityRule
 from project_service.transfers.importing.mapping.events import map_events
 from project_service.transfers.importing.mapping.notes import map_notes
+from project_service.transfers.importing.mapping.tables import ImportedDesign
 from project_service.transfers.importing.mapping.values import is_number, name_of, objects_in
 from project_service.transfers.importing.refusals import invalid
 
@@ -21,6 +22,15 @@ def map_designs(context: ImportContext, rows: Any, issue_id: int, visibility: Vi
             raise invalid("Filename can't be blank")
         number = next(context.ids[Design])
         iid = row.get("iid")
-        context.batch.add(Design, (number, context.project_id, issue_id, iid if is_number(iid) else None, filename))
+        context.batch.add(
+            Design,
+            ImportedDesign(
+                id=number,
+                project_id=context.project_id,
+                issue_id=issue_id,
+                iid=iid if is_number(iid) else None,
+                filename=filename,
+            ),
+        )
         map_events(context, row.get("events"), designs.TARGET, number, visibility)
         map_notes(context, row.get("notes"), designs.TARGET, number, visibility)

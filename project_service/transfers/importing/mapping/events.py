@@ -14,6 +14,7 @@ from project_service.transfers.importing.mapping.context import (
     MappedKeys,
     VisibilityRule,
 )
+from project_service.transfers.importing.mapping.tables import ImportedEvent
 from project_service.transfers.importing.mapping.values import moment_of, objects_in
 from project_service.transfers.importing.refusals import unreadable
 
@@ -37,19 +38,19 @@ def map_events(context: ImportContext, rows: Any, target_type: str, target_id: i
             extra = (extra or {}) | {"updated_at": row["updated_at"]}
         context.batch.add(
             Event,
-            (
-                next(context.ids[Event]),
-                action_of(row.get("action")),
-                visibility.kind,
-                visibility.restriction,
-                context.users.author(row["author_id"]),
-                context.project_id,
-                visibility.issue_id,
-                target_type_of(row, target_type),
-                target_id,
-                payload if is_shown else None,
-                extra,
-                moment_of(row.get("created_at")) or context.now,
+            ImportedEvent(
+                id=next(context.ids[Event]),
+                action=action_of(row.get("action")),
+                kind=visibility.kind,
+                restriction=visibility.restriction,
+                author_id=context.users.author(row["author_id"]),
+                project_id=context.project_id,
+                issue_id=visibility.issue_id,
+                target_type=target_type_of(row, target_type),
+                target_id=target_id,
+                data=payload if is_shown else None,
+                extra=extra,
+                created_at=moment_of(row.get("created_at")) or context.now,
             ),
         )
 

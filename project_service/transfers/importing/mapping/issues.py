@@ -22,6 +22,7 @@ from project_service.transfers.importing.mapping.events import map_events
 from project_service.transfers.importing.mapping.labels import map_label_links
 from project_service.transfers.importing.mapping.milestones import map_milestone
 from project_service.transfers.importing.mapping.notes import map_notes
+from project_service.transfers.importing.mapping.tables import ImportedIssue
 from project_service.transfers.importing.mapping.values import (
     day_of,
     is_number,
@@ -85,28 +86,30 @@ def map_issue(context: ImportContext, row: dict[str, Any]) -> None:
     unfit = [name for name, holds in ISSUE_HOLDS if (said := row.get(name)) is not None and not holds(said)]
     if unfit:
         extra = (extra or {}) | {name: context.users.map_references(row[name]) for name in unfit}
+    created_at, updated_at = context.timestamps_of(row)
     context.batch.add(
         Issue,
-        (
-            number,
-            context.project_id,
-            iid,
-            title,
-            context.text_of(row.get("description"), "Description"),
-            issues.CLOSED if closed else issues.OPENED,
-            issue_type_of(row),
-            row["severity"] if row.get("severity") in issues.SEVERITIES else issues.UNKNOWN,
-            confidential,
-            row["discussion_locked"] if isinstance(row.get("discussion_locked"), bool) else None,
-            day_of(row.get("due_date")),
-            weight if is_number(weight) else None,
-            counted,
-            context.users.author(row.get("author_id")),
-            moment_of(row.get("closed_at")),
-            context.users.find(row.get("closed_by_id")),
-            milestone_id,
-            extra,
-            *context.timestamps_of(row),
+        ImportedIssue(
+            id=number,
+            project_id=context.project_id,
+            iid=iid,
+            title=title,
+            description=context.text_of(row.get("description"), "Description"),
+            state=issues.CLOSED if closed else issues.OPENED,
+            issue_type=issue_type_of(row),
+            severity=row["severity"] if row.get("severity") in issues.SEVERITIES else issues.UNKNOWN,
+            confidential=confidential,
+            discussion_locked=row["discussion_locked"] if isinstance(row.get("discussion_locked"), bool) else None,
+            due_date=day_of(row.get("due_date")),
+            weight=weight if is_number(weight) else None,
+            notes_count=counted,
+            author_id=context.users.author(row.get("author_id")),
+            closed_at=moment_of(row.get("closed_at")),
+            closed_by_id=context.users.find(row.get("closed_by_id")),
+            milestone_id=milestone_id,
+            extra=extra,
+            created_at=created_at,
+            updated_at=updated_at,
         ),
     )
 

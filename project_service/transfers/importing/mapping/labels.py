@@ -11,6 +11,7 @@ from project_service.kit.db.base import Base
 from project_service.kit.http.fields import LARGEST_INTEGER
 from project_service.transfers.archive import layout
 from project_service.transfers.importing.mapping.context import MAPPED_BY_ALL, ImportContext, MappedKeys
+from project_service.transfers.importing.mapping.tables import ImportedLabel
 from project_service.transfers.importing.mapping.values import name_of, objects_in, title_of
 from project_service.transfers.importing.refusals import RowRefused
 
@@ -25,16 +26,18 @@ def map_label(context: ImportContext, row: dict[str, Any]) -> None:
     number = context.state.labels[title] = next(context.ids[Label])
     extra = context.extra_of(row, LABEL_KEYS)
     color = name_of(row.get("color"), "Color") or labels.DEFAULT_COLOR
+    created_at, updated_at = context.timestamps_of(row)
     context.batch.add(
         Label,
-        (
-            number,
-            context.project_id,
-            title,
-            color,
-            context.text_of(row.get("description"), "Description"),
-            extra,
-            *context.timestamps_of(row),
+        ImportedLabel(
+            id=number,
+            project_id=context.project_id,
+            title=title,
+            color=color,
+            description=context.text_of(row.get("description"), "Description"),
+            extra=extra,
+            created_at=created_at,
+            updated_at=updated_at,
         ),
     )
     priority = _priority_of(row.get("priorities"))

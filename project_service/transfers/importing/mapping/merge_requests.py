@@ -18,6 +18,7 @@ from project_service.transfers.importing.mapping.events import map_events
 from project_service.transfers.importing.mapping.labels import map_label_links
 from project_service.transfers.importing.mapping.milestones import map_milestone
 from project_service.transfers.importing.mapping.notes import map_notes
+from project_service.transfers.importing.mapping.tables import ImportedMergeRequest
 from project_service.transfers.importing.mapping.values import name_of, title_of
 from project_service.transfers.importing.refusals import invalid
 
@@ -64,21 +65,23 @@ def map_merge_request(context: ImportContext, row: dict[str, Any]) -> None:
     if from_fork and not row.get("diff_head_sha"):
         extra["source_project_id"] = None
     state = row.get("state")
+    created_at, updated_at = context.timestamps_of(row)
     context.batch.add(
         MergeRequest,
-        (
-            number,
-            context.project_id,
-            iid,
-            title,
-            context.text_of(row.get("description"), "Description"),
-            state if state in ("opened", "closed", "merged", "locked") else "opened",
-            row["source_branch"],
-            row["target_branch"],
-            context.users.author(row.get("author_id")),
-            milestone_id,
-            extra or None,
-            *context.timestamps_of(row),
+        ImportedMergeRequest(
+            id=number,
+            project_id=context.project_id,
+            iid=iid,
+            title=title,
+            description=context.text_of(row.get("description"), "Description"),
+            state=state if state in ("opened", "closed", "merged", "locked") else "opened",
+            source_branch=row["source_branch"],
+            target_branch=row["target_branch"],
+            author_id=context.users.author(row.get("author_id")),
+            milestone_id=milestone_id,
+            extra=extra or None,
+            created_at=created_at,
+            updated_at=updated_at,
         ),
     )
 

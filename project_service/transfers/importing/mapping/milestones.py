@@ -16,6 +16,7 @@ from project_service.transfers.importing.mapping.context import (
     VisibilityRule,
 )
 from project_service.transfers.importing.mapping.events import action_of, map_events
+from project_service.transfers.importing.mapping.tables import ImportedMilestone
 from project_service.transfers.importing.mapping.values import day_of, is_iid, moment_of, objects_in, title_of
 
 MILESTONE_KEYS = MappedKeys(
@@ -34,19 +35,21 @@ def map_milestone(context: ImportContext, row: Any) -> int | None:
         number = context.state.milestones[title] = next(context.ids[Milestone])
         iid = _iid_of(context, row)
         state = milestones.CLOSED if row.get("state") == milestones.CLOSED else milestones.ACTIVE
+        created_at, updated_at = context.timestamps_of(row)
         context.batch.add(
             Milestone,
-            (
-                number,
-                context.project_id,
-                iid,
-                title,
-                context.text_of(row.get("description"), "Description"),
-                state,
-                day_of(row.get("start_date")),
-                day_of(row.get("due_date")),
-                context.extra_of(row, MILESTONE_KEYS),
-                *context.timestamps_of(row),
+            ImportedMilestone(
+                id=number,
+                project_id=context.project_id,
+                iid=iid,
+                title=title,
+                description=context.text_of(row.get("description"), "Description"),
+                state=state,
+                start_date=day_of(row.get("start_date")),
+                due_date=day_of(row.get("due_date")),
+                extra=context.extra_of(row, MILESTONE_KEYS),
+                created_at=created_at,
+                updated_at=updated_at,
             ),
         )
     if row.get("events"):

@@ -19,6 +19,7 @@ from project_service.transfers.importing.mapping.context import (
 )
 from project_service.transfers.importing.mapping.events import map_events
 from project_service.transfers.importing.mapping.parsing import refuse_unstorable
+from project_service.transfers.importing.mapping.tables import ImportedNote
 from project_service.transfers.importing.mapping.values import (
     MAX_NAME_LENGTH,
     is_set,
@@ -87,22 +88,22 @@ def map_notes(
         if confidential is False:  # not the same as null
             extra = {**(extra or {}), "confidential": False}
         added.append(
-            (
-                number,
-                context.project_id,
-                noteable_type,
-                noteable_id,
-                name_of(commit_id, "Commit"),
-                kind,
-                context.text_of(body_of(context, row, author_id), "Note"),
-                name_of(attachment, "Attachment"),
-                system,
-                internal,
-                diff_position,
-                author_of(author_id),
-                extra,
-                created_at,
-                moment_of(read("updated_at")) or created_at,
+            ImportedNote(
+                id=number,
+                project_id=context.project_id,
+                noteable_type=noteable_type,
+                noteable_id=noteable_id,
+                commit_id=name_of(commit_id, "Commit"),
+                type=kind,
+                body=context.text_of(body_of(context, row, author_id), "Note"),
+                attachment=name_of(attachment, "Attachment"),
+                system=system,
+                confidential=internal,
+                position=diff_position,
+                author_id=author_of(author_id),
+                extra=extra,
+                created_at=created_at,
+                updated_at=moment_of(read("updated_at")) or created_at,
             )
         )
         user_notes += not system

@@ -9,6 +9,7 @@ from project_service.domain.repositories import releases
 from project_service.domain.repositories.releases import Release, ReleaseLink
 from project_service.transfers.importing.mapping.archived_rows import store_row
 from project_service.transfers.importing.mapping.context import ImportContext
+from project_service.transfers.importing.mapping.tables import ImportedRelease, ImportedReleaseLink
 from project_service.transfers.importing.mapping.values import moment_of
 
 RELATION = "releases"
@@ -34,22 +35,22 @@ def map_release(context: ImportContext, row: dict[str, Any]) -> None:
     number = next(context.ids[Release])
     context.batch.add(
         Release,
-        (
-            number,
-            context.project_id,
-            tag,
-            _short(row.get("name"), releases.MAX_NAME_LENGTH),
-            description,
-            _short(row.get("sha"), MAX_SHA_LENGTH),
-            moment_of(row.get("released_at")) or created_at,
-            context.users.find(row.get("author_id")),
-            extra,
-            created_at,
-            updated_at,
+        ImportedRelease(
+            id=number,
+            project_id=context.project_id,
+            tag=tag,
+            name=_short(row.get("name"), releases.MAX_NAME_LENGTH),
+            description=description,
+            sha=_short(row.get("sha"), MAX_SHA_LENGTH),
+            released_at=moment_of(row.get("released_at")) or created_at,
+            author_id=context.users.find(row.get("author_id")),
+            extra=extra,
+            created_at=created_at,
+            updated_at=updated_at,
         ),
     )
     for link in links:
-        context.batch.add(ReleaseLink, (number, *_link_values(link, created_at)))
+        context.batch.add(ReleaseLink, _link_row(number, link, created_at))
 
 
 def _is_tag(tag: str) -> bool:
@@ -76,9 +77,11 @@ def _is_link(link: dict[str, Any]) -> bool:
     return isinstance(url, str) and releases.is_link_url(url) and isinstance(link.get("filepath"), str | None)
 
 
-def _link_values(link: dict[str, Any], released_at: dt.datetime) -> tuple[Any, ...]:
+def _link_row(release_id: int, link: dict[str, Any], released_at: dt.datetime) -> ImportedReleaseLink:
     kind = link.get("link_type")
     created_at = moment_of(link.get("created_at")) or released_at
     updated_at = moment_of(link.get("updated_at")) or created_at
     link_type = kind if kind in releases.LINK_TYPES else "other"
-    return link["name"], link["url"], link.get("filepath"), link_type, created_at, updated_at
+    return ImportedReleaseLink(
+        release_id, link["name"], link["url"], link.get("filepath"), link_type, created_at, updated_at
+    )

@@ -17,6 +17,7 @@ from project_service.transfers.importing.mapping.context import (
     VisibilityRule,
 )
 from project_service.transfers.importing.mapping.notes import map_notes
+from project_service.transfers.importing.mapping.tables import ImportedSnippet
 from project_service.transfers.importing.mapping.values import name_of, title_of
 
 SNIPPET_KEYS = MappedKeys(
@@ -32,17 +33,19 @@ def map_snippet(context: ImportContext, row: dict[str, Any]) -> None:
     level = row.get("visibility_level")
     visibility = Visibility(level) if level in tuple(Visibility) else Visibility.PRIVATE
     map_notes(context, row.get("notes"), snippets.TARGET, number, VisibilityRule(Kind.SNIPPET, SNIPPETS[visibility]))
+    created_at, updated_at = context.timestamps_of(row)
     context.batch.add(
         Snippet,
-        (
-            number,
-            context.project_id,
-            title,
-            name_of(row.get("file_name"), "File name"),
-            context.text_of(row.get("content"), "Content"),
-            visibility,
-            context.users.author(row.get("author_id")),
-            context.extra_of(row, SNIPPET_KEYS),
-            *context.timestamps_of(row),
+        ImportedSnippet(
+            id=number,
+            project_id=context.project_id,
+            title=title,
+            file_name=name_of(row.get("file_name"), "File name"),
+            content=context.text_of(row.get("content"), "Content"),
+            visibility=visibility,
+            author_id=context.users.author(row.get("author_id")),
+            extra=context.extra_of(row, SNIPPET_KEYS),
+            created_at=created_at,
+            updated_at=updated_at,
         ),
     )

@@ -1,6 +1,9 @@
-"""The tables and columns that imports write."""
+"""The tables and columns that imports write, and their rows."""
 
 from __future__ import annotations
+
+import datetime as dt
+from typing import Any, NamedTuple
 
 from project_service.domain.events.models import Event
 from project_service.domain.repositories.releases import Release, ReleaseLink
@@ -14,49 +17,201 @@ from project_service.domain.tracker.snippets import Snippet
 from project_service.kit.db.base import Base
 from project_service.transfers.models import ArchivedRow, ImportFailure
 
+
+class ImportedLabel(NamedTuple):
+    """A label."""
+
+    id: int
+    project_id: int
+    title: str
+    color: str
+    description: str | None
+    extra: dict[str, Any] | None
+    created_at: dt.datetime
+    updated_at: dt.datetime
+
+
+class ImportedMilestone(NamedTuple):
+    """A milestone."""
+
+    id: int
+    project_id: int
+    iid: int
+    title: str
+    description: str | None
+    state: str
+    start_date: dt.date | None
+    due_date: dt.date | None
+    extra: dict[str, Any] | None
+    created_at: dt.datetime
+    updated_at: dt.datetime
+
+
+class ImportedIssue(NamedTuple):
+    """An issue."""
+
+    id: int
+    project_id: int
+    iid: int
+    title: str
+    description: str | None
+    state: str
+    issue_type: str
+    severity: str
+    confidential: bool
+    discussion_locked: bool | None
+    due_date: dt.date | None
+    weight: int | None
+    notes_count: int
+    author_id: int | None
+    closed_at: dt.datetime | None
+    closed_by_id: int | None
+    milestone_id: int | None
+    extra: dict[str, Any] | None
+    created_at: dt.datetime
+    updated_at: dt.datetime
+
+
+class ImportedMergeRequest(NamedTuple):
+    """A merge request."""
+
+    id: int
+    project_id: int
+    iid: int
+    title: str
+    description: str | None
+    state: str
+    source_branch: str
+    target_branch: str
+    author_id: int | None
+    milestone_id: int | None
+    extra: dict[str, Any] | None
+    created_at: dt.datetime
+    updated_at: dt.datetime
+
+
+class ImportedSnippet(NamedTuple):
+    """A snippet."""
+
+    id: int
+    project_id: int
+    title: str
+    file_name: str | None
+    content: str | None
+    visibility: int
+    author_id: int | None
+    extra: dict[str, Any] | None
+    created_at: dt.datetime
+    updated_at: dt.datetime
+
+
+class ImportedRelease(NamedTuple):
+    """A release."""
+
+    id: int
+    project_id: int
+    tag: str
+    name: str | None
+    description: str | None
+    sha: str | None
+    released_at: dt.datetime
+    author_id: int | None
+    extra: dict[str, Any] | None
+    created_at: dt.datetime
+    updated_at: dt.datetime
+
+
+class ImportedReleaseLink(NamedTuple):
+    """A link of a release."""
+
+    release_id: int
+    name: str | None
+    url: str
+    filepath: str | None
+    link_type: str
+    created_at: dt.datetime
+    updated_at: dt.datetime
+
+
+class ImportedDesign(NamedTuple):
+    """A design of an issue."""
+
+    id: int
+    project_id: int
+    issue_id: int | None
+    iid: int | None
+    filename: str
+
+
+class ImportedNote(NamedTuple):
+    """A note."""
+
+    id: int
+    project_id: int
+    noteable_type: str
+    noteable_id: int | None
+    commit_id: str | None
+    type: str | None
+    body: str | None
+    attachment: str | None
+    system: bool
+    confidential: bool
+    position: dict[str, Any] | None
+    author_id: int | None
+    extra: dict[str, Any] | None
+    created_at: dt.datetime
+    updated_at: dt.datetime
+
+
+class ImportedEvent(NamedTuple):
+    """An event."""
+
+    id: int
+    action: int
+    kind: int
+    restriction: int
+    author_id: int | None
+    project_id: int
+    issue_id: int | None
+    target_type: str | None
+    target_id: int | None
+    data: dict[str, Any] | None
+    extra: dict[str, Any] | None
+    created_at: dt.datetime
+
+
+class ImportedFailure(NamedTuple):
+    """A row that was refused."""
+
+    project_id: int
+    created_at: dt.datetime
+    exception_class: str
+    exception_message: str
+    source: str
+    relation_name: str
+    line_number: int | None
+
+
 COLUMNS: dict[type[Base], tuple[str, ...]] = {
-    model: tuple(names.split())
-    for model, names in (
-        (Label, "id project_id title color description extra created_at updated_at"),
-        (LabelPriority, "project_id label_id priority"),
-        (Milestone, "id project_id iid title description state start_date due_date extra created_at updated_at"),
-        (
-            Issue,
-            """id project_id iid title description state issue_type severity confidential discussion_locked
-            due_date weight notes_count author_id closed_at closed_by_id milestone_id extra created_at updated_at""",
-        ),
-        (IssueLabel, "issue_id title"),
-        (IssueAssignee, "issue_id user_id"),
-        (
-            MergeRequest,
-            """id project_id iid title description state source_branch target_branch author_id milestone_id extra
-            created_at updated_at""",
-        ),
-        (MergeRequestLabel, "merge_request_id title"),
-        (
-            Snippet,
-            "id project_id title file_name content visibility author_id extra created_at updated_at",
-        ),
-        (
-            Release,
-            "id project_id tag name description sha released_at author_id extra created_at updated_at",
-        ),
-        (ReleaseLink, "release_id name url filepath link_type created_at updated_at"),
-        (Design, "id project_id issue_id iid filename"),
-        (
-            Note,
-            """id project_id noteable_type noteable_id commit_id type body attachment system confidential position
-            author_id extra created_at updated_at""",
-        ),
-        (
-            Event,
-            "id action kind restriction author_id project_id issue_id target_type target_id data extra created_at",
-        ),
-        (ArchivedRow, "project_id relation data"),
-        (
-            ImportFailure,
-            "project_id created_at exception_class exception_message source relation_name line_number",
-        ),
+    model: tuple(row.__annotations__)
+    for model, row in (
+        (Label, ImportedLabel),
+        (Milestone, ImportedMilestone),
+        (Issue, ImportedIssue),
+        (MergeRequest, ImportedMergeRequest),
+        (Snippet, ImportedSnippet),
+        (Release, ImportedRelease),
+        (ReleaseLink, ImportedReleaseLink),
+        (Design, ImportedDesign),
+        (Note, ImportedNote),
+        (Event, ImportedEvent),
+        (ImportFailure, ImportedFailure),
     )
+} | {
+    LabelPriority: ("project_id", "label_id", "priority"),
+    IssueLabel: ("issue_id", "title"),
+    IssueAssignee: ("issue_id", "user_id"),
+    MergeRequestLabel: ("merge_request_id", "title"),
+    ArchivedRow: ("project_id", "relation", "data"),
 }
 MODELS_WITH_IDS = (Label, Milestone, Issue, MergeRequest, Snippet, Release, Design, Note, Event)

@@ -10,12 +10,12 @@ from typing import Any
 
 import redis
 import structlog
-from flask import Flask, Response, current_app, request
+from flask import Flask, Response, current_app, g, request
 from flask.globals import request_ctx
 from werkzeug.exceptions import MethodNotAllowed, NotFound
 
 from project_service import areas
-from project_service.access import navigation, openapi
+from project_service.access import navigation, openapi, saved_messages
 from project_service.access.abilities import Ability, judge
 from project_service.access.api import before_options, method_not_allowed
 from project_service.access.identity import caller
@@ -31,9 +31,11 @@ from project_service.areas.accounts.tokens import resource_token_routes as resou
 from project_service.areas.activity import pages as activity_pages
 from project_service.areas.activity import routes as activity
 from project_service.areas.alerts.alerts import acknowledging, incidents, silencing, todo_pages
+from project_service.areas.alerts.alerts import home as alerts_home
 from project_service.areas.alerts.alerts import list_pages as alert_list_pages
 from project_service.areas.alerts.alerts import pages as alerts_pages
 from project_service.areas.alerts.alerts import routes as alerts
+from project_service.areas.alerts.alerts import statistics_pages as alert_statistics_pages
 from project_service.areas.alerts.integrations import pages as alerts_settings
 from project_service.areas.alerts.integrations import request_pages as alerts_requests
 from project_service.areas.alerts.integrations import routes as alert_integrations
@@ -46,6 +48,7 @@ from project_service.areas.environments import routes as environments
 from project_service.areas.error_tracking.collection.collector import collector
 from project_service.areas.error_tracking.errors import comment_pages as error_comment_pages
 from project_service.areas.error_tracking.errors import event_pages as error_event_pages
+from project_service.areas.error_tracking.errors import home as errors_home
 from project_service.areas.error_tracking.errors import pages as error_pages
 from project_service.areas.error_tracking.errors import routes as error_routes
 from project_service.areas.error_tracking.releases import pages as error_release_pages
@@ -53,6 +56,7 @@ from project_service.areas.error_tracking.releases import routes as error_releas
 from project_service.areas.error_tracking.releases.sentry_api import sentry_api
 from project_service.areas.error_tracking.settings import pages as error_tracking_pages
 from project_service.areas.error_tracking.settings import routes as error_tracking
+from project_service.areas.groups import admin_pages as group_admin_pages
 from project_service.areas.groups import lookup_routes as group_lookups
 from project_service.areas.groups import pages as groups_pages
 from project_service.areas.groups import routes as groups
@@ -60,12 +64,15 @@ from project_service.areas.groups import settings_pages as groups_settings
 from project_service.areas.heartbeats import pages as heartbeat_pages
 from project_service.areas.heartbeats import routes as heartbeats
 from project_service.areas.heartbeats.call_receiver import calls
+from project_service.areas.instance import overview_pages, styleguide
 from project_service.areas.instance import pages as instance_pages
 from project_service.areas.instance import routes as instance
 from project_service.areas.instance.probes import probes
+from project_service.areas.issues import home as issues_home
 from project_service.areas.issues import pages as issues_pages
 from project_service.areas.issues import routes as issues
 from project_service.areas.labels import routes as labels
+from project_service.areas.members import invitation_pages
 from project_service.areas.members import pages as members_pages
 from project_service.areas.members import routes as members
 from project_service.areas.merge_requests import pages as merge_requests_pages
@@ -75,12 +82,15 @@ from project_service.areas.milestones import routes as milestones
 from project_service.areas.namespaces import routes as namespaces
 from project_service.areas.notifications.actions import pages as notification_actions
 from project_service.areas.notifications.routing import holding as notification_holding
+from project_service.areas.projects import admin_pages as project_admin_pages
+from project_service.areas.projects import home_pages
 from project_service.areas.projects import pages as projects_pages
 from project_service.areas.projects import routes as projects
 from project_service.areas.projects import settings_pages as projects_settings
 from project_service.areas.protected_refs import pages as protected_ref_pages
 from project_service.areas.protected_refs import routes as protected_refs
 from project_service.areas.repositories.content import commit_routes, compare_pages, file_pages, file_routes
+from project_service.areas.repositories.content import overview_pages as repository_overview_pages
 from project_service.areas.repositories.content import pages as repositories_pages
 from project_service.areas.repositories.content import routes as content_routes
 from project_service.areas.repositories.refs import pages as ref_pages
@@ -97,6 +107,7 @@ from project_service.areas.variables import pages as variables_pages
 from project_service.areas.variables import routes as variables
 from project_service.areas.variables.effective import pages as effective_variable_pages
 from project_service.areas.variables.effective import routes as effective_variables
+from project_service.areas.vulnerabilities.findings import home as findings_home
 from project_service.areas.vulnerabilities.findings import pages as vulnerabilities_pages
 from project_service.areas.vulnerabilities.findings import routes as vulnerabilities
 from project_service.areas.webhooks import pages as web_hook_pages
@@ -119,6 +130,7 @@ from project_service.kit.http.view_admission import MAX_BODY_BYTES, ViewAdmissio
 from project_service.kit.security import encryption, key_ring
 from project_service.kit.storage import open_storage
 from project_service.settings import Settings
+from project_service.transfers import home as transfers_home
 from project_service.transfers import pages as transfers_pages
 from project_service.transfers import routes as transfers
 
@@ -132,6 +144,7 @@ def show_full_path(full_path: str) -> Any:
     project_or_namespace = find_by_path(full_path.strip("/"))
     if isinstance(project_or_namespace, Project):
         judge(caller(), Ability.READ_PROJECT, project_or_namespace)
+        g.subject = project_or_namespace
         return projects_pages.show_project(project_or_namespace)
     if isinstance(project_or_namespace, Group):
         judge(caller(), Ability.READ_GROUP, project_or_namespace)
@@ -190,9 +203,11 @@ PAGES = (
     accounts_admin.pages,
     groups_settings.pages,
     groups_pages.pages,
+    home_pages.pages,
     projects_pages.pages,
     projects_settings.pages,
     members_pages.pages,
+    invitation_pages.pages,
     resource_token_pages.pages,
     variables_pages.pages,
     effective_variable_pages.pages,
@@ -203,6 +218,7 @@ PAGES = (
     error_release_pages.pages,
     protected_ref_pages.pages,
     repositories_pages.pages,
+    repository_overview_pages.pages,
     file_pages.pages,
     ref_pages.pages,
     release_pages.pages,
@@ -212,6 +228,7 @@ PAGES = (
     milestones_pages.pages,
     alerts_pages.pages,
     alert_list_pages.pages,
+    alert_statistics_pages.pages,
     alerts_settings.pages,
     alerts_requests.pages,
     todo_pages.pages,
@@ -223,12 +240,16 @@ PAGES = (
     vulnerabilities_pages.pages,
     transfers_pages.pages,
     web_hook_pages.pages,
+    overview_pages.pages,
+    project_admin_pages.pages,
+    group_admin_pages.pages,
     instance_pages.pages,
+    styleguide.pages,
     audit_pages.pages,
     full_path_pages,
 )
 # loaded for what they register; modules called ``jobs`` or ``search_scope`` in an area are found without being named
-LOADED = (activity_pages, maintenance)
+LOADED = (activity_pages, maintenance, alerts_home, errors_home, findings_home, issues_home, transfers_home)
 REDIS_TIMEOUT_SECONDS = 3
 
 log = structlog.get_logger(__name__)
@@ -262,6 +283,7 @@ def create_app(settings: Settings | None = None) -> responses.Application:
     app.register_blueprint(probes)
     openapi.init_app(app, APIS)
     navigation.init_app(app)
+    saved_messages.init_app(app)
     markdown.init_app(app.jinja_env)
     delivery_log.init_app(app)
     app.register_blueprint(receivers)

@@ -27,6 +27,7 @@ IMAGES = REPOSITORY / "docs" / "images"
 SHOP = "acme/shop"
 SIZE = {"width": 1200, "height": 720}
 PAGES = {
+    "home": "/",
     "project": f"/{SHOP}",
     "alerts": f"/{SHOP}/-/alert_management",
     "error": f"/{SHOP}/-/error_tracking/{{error}}/details",

@@ -120,6 +120,29 @@ for (const select of document.querySelectorAll("select[data-typed]")) {
   document.querySelector(`label[for="${select.id}"]`).htmlFor = field.id;
   select.after(field, list, fault);
 }
+// people are suggested while a name is typed; without scripts the field takes a username
+for (const part of document.querySelectorAll("[data-suggests]")) {
+  const field = part.querySelector("input"), list = document.createElement("datalist");
+  let asked = 0, timer;
+  list.id = `${field.id}-suggestions`;
+  field.setAttribute("list", list.id);
+  part.append(list);
+  const suggest = async () => {
+    const number = ++asked;
+    const answer = await fetch(`${part.dataset.suggests}?search=${encodeURIComponent(field.value)}`).catch(() => null);
+    const people = answer?.ok && !answer.redirected ? await answer.json() : [];
+    if (number === asked) list.replaceChildren(...people.map(({ username, name }) => new Option(name, username)));
+  };
+  field.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(suggest, 200);
+  });
+}
+// keys of links, off inside fields and with modifiers
+addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea, [contenteditable]")) return;
+  document.querySelector(`a[data-key="${CSS.escape(event.key)}"]`)?.click();
+});
 // buttons that do what scripts do by themselves
 for (const button of document.querySelectorAll("[data-needless]")) button.hidden = true;
 // large files: while one is sent, the form shows how much of it has been
@@ -208,6 +231,19 @@ const follow = async () => {
   follow();
 };
 follow();
+// a page for a wall: its contents are replaced while it is in sight; the time on it says how old they are
+for (const part of document.querySelectorAll("[data-refreshes]")) {
+  setInterval(async () => {
+    const answer = document.hidden ? null : await fetch(location.href).catch(() => null);
+    if (!answer || answer.status >= FAULT) return;
+    if (!answer.ok || answer.redirected) {
+      location.reload();
+      return;
+    }
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(part.id);
+    if (fresh) part.innerHTML = fresh.innerHTML;
+  }, 1000 * part.dataset.refreshes);
+}
 // what has come to a list since it was shown: counted while the page is in sight
 const COUNTS_EVERY = 15000;
 for (const part of document.querySelectorAll("[data-counts]")) {

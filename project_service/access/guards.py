@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from flask import g
+
 from project_service.access.abilities import IN_PROJECT, Ability, judge
 from project_service.access.identity import caller
 from project_service.access.roles import find_project, find_project_access
@@ -73,6 +75,7 @@ def allow(
                 judge(caller(), needed)
                 return view(*args, **url) if needed is ability else view(None, *args, **url)
             subject = _find(finders[kind], url.pop(kind))
+            g.subject = subject
             if needed in IN_PROJECT:
                 judge(caller(), IN_PROJECT[needed], subject)
                 subject = _find_in(subject, url)

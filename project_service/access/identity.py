@@ -65,6 +65,7 @@ _select_session = (
     select(
         *_caller_columns,
         _users.theme,
+        _users.time_zone,
         _users.password_expired,
         _users.two_factor_enabled,
         _users.two_factor_grace_started_at,
@@ -93,6 +94,7 @@ class Caller:
     scopes: tuple[str, ...] = ()
     impersonator: str = ""  # the administrator who acts as this user
     theme: str = SYSTEM_THEME
+    time_zone: str = ""  # of the tz database; empty for UTC
     password_expired: bool = False
     two_factor_deadline: dt.datetime | None = None  # from which two-factor authentication has to be set up
 
@@ -266,6 +268,7 @@ def by_session() -> Caller:
         session_row.admin,
         session_row.external,
         theme=session_row.theme,
+        time_zone=session_row.time_zone,
         password_expired=session_row.password_expired,
         two_factor_deadline=_two_factor_deadline(session_row) if session_row.two_factor_required else None,
     )

@@ -6,7 +6,6 @@ Each area adds its own entries to the menus: ``main`` in the header, ``project``
 
 from __future__ import annotations
 
-import datetime as dt
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
@@ -14,17 +13,13 @@ from urllib.parse import urlencode
 from flask import Flask, request
 from sqlalchemy import select
 
-from project_service.access import panels, sections
+from project_service.access import panels, reader_times, sections
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
 from project_service.domain.access_levels import Visibility
 from project_service.domain.namespaces import Namespace, NamespaceAncestor
 from project_service.domain.projects import Project
-from project_service.kit import clock
 from project_service.kit.db.session import db
-
-# units of relative times in seconds, largest first
-TIME_UNITS = ((365 * 86400, "year"), (30 * 86400, "month"), (86400, "day"), (3600, "hour"), (60, "minute"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +46,22 @@ class NavigationLink:
     current: bool
 
 
+@dataclass(frozen=True, slots=True)
+class DividedMenu:
+    """A menu in a line: the links that are always shown, those in a menu of its own, and what stands behind it."""
+
+    first: list[NavigationLink]
+    more: list[NavigationLink]
+    last: list[NavigationLink]
+
+    @property
+    def current(self) -> NavigationLink | None:
+        """The current link, if it is one of those in the menu."""
+        return next((link for link in self.more if link.current), None)
+
+
+MAX_TABS = 8  # in one line, at any width from 1,024 pixels on
+SETTINGS_TITLE = "Settings"  # of the link that is always shown, as the last one
 MENUS: dict[str, list[NavigationEntry]] = {
     "main": [],
     "project": [],
@@ -82,6 +93,7 @@ def init_app(app: Flask) -> None:
     app.jinja_env.globals.update(
         crumbs=crumbs,
         menu=menu,
+        divided=divided,
         project_navigation=project_navigation,
         code_navigation=code_navigation,
         group_navigation=group_navigation,
@@ -91,10 +103,8 @@ def init_app(app: Flask) -> None:
         may=lambda ability, subject: allowed(caller(), Ability[ability], subject),
         with_query=with_query,
     )
-    app.add_template_filter(lambda moment: moment.strftime("%-d %b %Y"), "day")
-    app.add_template_filter(lambda moment: moment.strftime("%-d %b %Y %H:%M:%S UTC"), "moment")
-    app.add_template_filter(ago, "ago")
-    app.add_template_filter(ahead, "ahead")
+    reader_times.init_app(app)
+    app.add_template_filter(initials, "initials")
     app.add_template_filter(lambda thing: Visibility(thing.visibility).text, "visibility")
 
 
@@ -131,13 +141,23 @@ def menu(name: str, subject: Any = None, home: str = "", base: str = "") -> list
     return [replace(link, current=link.current and len(within) == nearest) for within, link in links]
 
 
+def divided(links: list[NavigationLink]) -> DividedMenu:
+    """Divide the links of a menu so that at most ``MAX_TABS`` are shown at once."""
+    if len(links) <= MAX_TABS:
+        return DividedMenu(links, [], [])
+    last = [link for link in links[-1:] if link.title == SETTINGS_TITLE]
+    rest = links[: len(links) - len(last)]
+    count = MAX_TABS - len(last)
+    return DividedMenu(rest[:count], rest[count:], last)
+
+
 def project_navigation(project: Project) -> list[NavigationLink]:
     """Return the pages of a project that the caller may see."""
     home = f"/{project.full_path}"
     links = menu("project", project, home, home)
     if pages := sections.pages_of(project):
         address = f"{home}/-/settings/{next(iter(pages))}"
-        links.append(NavigationLink("Settings", address, _is_here(f"{home}/-/settings", exact=False)))
+        links.append(NavigationLink(SETTINGS_TITLE, address, _is_here(f"{home}/-/settings", exact=False)))
     return links
 
 
@@ -153,7 +173,7 @@ def group_navigation(group: Namespace) -> list[NavigationLink]:
     links = menu("group", group, f"/{group.full_path}", f"/groups/{group.full_path}")
     if settings := group_settings_navigation(group):
         is_current = any(link.current for link in settings)
-        links.append(NavigationLink("Settings", settings[0].address, is_current))
+        links.append(NavigationLink(SETTINGS_TITLE, settings[0].address, is_current))
     return links
 
 
@@ -168,29 +188,13 @@ def with_query(**changes: Any) -> str:
     return "?" + urlencode({name: value for name, value in query.items() if value is not None})
 
 
-def ago(moment: dt.datetime) -> str:
-    """Say how long ago a moment was; moments that tools report may be in the future."""
-    passed = clock.now() - moment
-    length = _length(abs(passed))
-    if not length:
-        return "just now"
-    return f"{length} ago" if passed > dt.timedelta() else f"in {length}"
-
-
-def ahead(moment: dt.datetime) -> str:
-    """Say how far in the future a moment is."""
-    return f"in {_length(moment - clock.now()) or 'less than a minute'}"
-
-
-def _length(time: dt.timedelta) -> str:
-    """Format a duration in its largest unit; empty below a minute."""
-    for length, unit in TIME_UNITS:
-        number = int(time.total_seconds() // length)
-        if number >= 1:
-            return f"{number} {unit}{'s' if number > 1 else ''}"
-    return ""
-
-
 def _is_here(address: str, *, exact: bool) -> bool:
     path = request.path
     return path == address if exact else path.startswith(address)
+
+
+def initials(name: str) -> str:
+    """Return the first letters of the first and the last word of a name, for a picture without a file."""
+    words = [word for word in name.replace("-", " ").replace("_", " ").split() if word[0].isalnum()]
+    letters = [words[0][0], words[-1][0]] if len(words) > 1 else [word[0] for word in words]
+    return "".join(letters).upper() or "?"

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
+import structlog
 from flask import (
     Blueprint,
     Flask,
@@ -24,9 +25,13 @@ from flask import Response as FlaskResponse
 from flask.sessions import SecureCookieSession, SecureCookieSessionInterface, SessionMixin
 from flask_wtf.csrf import CSRFProtect
 from itsdangerous import BadSignature
+from sqlalchemy.exc import SQLAlchemyError
 from werkzeug.wrappers import Response
 
 from project_service.access import guards, identity
+from project_service.access.saved_messages import say_saved
+from project_service.domain import project_visits
+from project_service.domain.projects import Project
 from project_service.kit import clock, logs
 from project_service.kit.db.session import reading, unit_of_work
 from project_service.kit.http import urls
@@ -54,6 +59,7 @@ ERROR_TEXTS = {
 }
 COOKIE_REFRESH_INTERVAL = dt.timedelta(minutes=5)
 csrf = CSRFProtect()
+log = structlog.get_logger(__name__)
 View = Callable[..., Any]
 
 
@@ -175,7 +181,10 @@ class PageBlueprint(Blueprint):
             if (step := _next_step(view)) is not None:
                 return redirect(url_for(step))
             with reading() if own_transactions else unit_of_work(write=max_body_bytes is None):
-                return view(**url)
+                response = make_response(view(**url))
+            if identity.caller().user_id is not None:
+                say_saved(view.__name__, response.status_code)
+            return response
 
         if max_body_bytes is None:
             return handle
@@ -188,7 +197,21 @@ def _read(view: View, url: dict[str, Any]) -> FlaskResponse:
         g.caller = identity.by_session()
         if (step := _next_step(view)) is not None:
             return make_response(redirect(url_for(step)))
-        return make_response(view(**url))
+        response = make_response(view(**url))
+        _note_visit(response.status_code)
+        return response
+
+
+def _note_visit(status: int) -> None:
+    """Remember the project of a page that a user has opened; on a full disk the page is answered without it."""
+    user_id, project = identity.caller().user_id, g.get("subject")
+    if status != 200 or user_id is None or not isinstance(project, Project):
+        return
+    try:
+        if not project_visits.is_noted(user_id, project.id):
+            project_visits.note_visit(user_id, project.id)
+    except SQLAlchemyError as error:
+        log.warning("the visit of a project was not stored", error=str(error))
 
 
 def _next_step(view: View) -> str | None:

@@ -1,4 +1,4 @@
-"""Parts that areas add to pages of other areas, which do not know them: dashboard, project, profile, issue, others."""
+"""Parts that areas add to pages of other areas, which do not know them: home, project, profile, issue, others."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-PAGES = ("dashboard", "project", "profile", "environment", "issue", "milestone")
+PAGES = ("home", "wall", "dashboard", "project", "profile", "environment", "issue", "milestone")
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,8 @@ class User(Timestamps, Model):
     last_sign_in_ip: Mapped[str | None]
     sign_in_count: Mapped[int] = mapped_column(default=0)
     theme: Mapped[str] = mapped_column(default=SYSTEM_THEME, server_default=SYSTEM_THEME)
+    # in which pages show times to the user: a name of the tz database, empty for UTC
+    time_zone: Mapped[str] = mapped_column(default="", server_default="")
     # an administrator has set the password: pages ask for another one first
     password_expired: Mapped[bool] = mapped_column(default=False, server_default=false())
     two_factor_enabled: Mapped[bool] = mapped_column(default=False, server_default=false())

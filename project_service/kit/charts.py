@@ -1,4 +1,4 @@
-"""Layout of stacked bar charts, which ``templates/_charts.html`` renders as SVG."""
+"""Layout of stacked bar charts, which ``templates/components/charts.html`` renders as SVG."""
 
 from __future__ import annotations
 

@@ -73,6 +73,18 @@ def set_aside() -> int:
     return deliveries.number_failed(MailSender.kind)
 
 
+def send_test(recipient: str) -> str | None:
+    """Send a mail at once, outside any transaction, to try the configuration; return the error, if there is one."""
+    settings: Settings = current_app.config["SETTINGS"]
+    text = "This mail shows that the server can send mails: you asked for it on the page of the administration.\n"
+    try:
+        with connect(settings) as server:
+            outcome = _send(server, settings, OutgoingMail(recipient, "Test mail", text))
+    except (OSError, smtplib.SMTPException) as error:
+        return f"{type(error).__name__}: {error}"
+    return outcome.error
+
+
 class MailSender(deliveries.Sender):
     """Sends mails in batches, each through one connection. A mail may be sent twice."""
 

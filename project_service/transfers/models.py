@@ -51,6 +51,7 @@ class ProjectImport(Timestamps, Model):
     rows_total: Mapped[int | None]
     relations_done: Mapped[int] = mapped_column(default=0)
     relations_total: Mapped[int | None]
+    row_counts: Mapped[dict[str, Any] | None]  # what came, by kind, since the import has finished
     ended_at: Mapped[dt.datetime | None]
 
 

@@ -29,6 +29,8 @@ from project_service.transfers.remote.sending import NoExport, send_export
 pages = PageBlueprint("transfer_pages", __name__)
 
 NOT_AN_ARCHIVE = "has to be a project export, a file that ends in “.gz”"
+NOT_GZIP = "is not a project export: it does not begin like a gzip file"
+GZIP_MAGIC = b"\x1f\x8b"
 UP_TO_HOST = re.compile(r"^(?P<scheme>(?:[a-z][a-z0-9+.-]*://)?).*@", re.IGNORECASE | re.DOTALL)
 SHOWN_STATUSES = (SCHEDULED, STARTED, FAILED)
 
@@ -217,6 +219,10 @@ def _import(form: ImportForm) -> Project:
 def _import_file(form: ImportForm, options: dict[str, Any]) -> Project:
     if form.file.data is None:
         raise Invalid(file="has to be chosen")
+    is_gzip = form.file.data.stream.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+    form.file.data.stream.seek(0)
+    if not is_gzip and (form.file.data.filename or "").endswith(".gz"):
+        raise Invalid(file=NOT_GZIP)
     try:
         return service.import_file(current_user(), form.file.data, **options)
     except Unprocessable as error:

@@ -22,6 +22,7 @@ from tests.support.sample_data import MAX, OLIVE
 from tests.support.visitors import addresses, store
 
 CI_CD, OPERATIONS = "/acme/shop/-/settings/ci_cd", "/acme/shop/-/settings/operations"
+LIST = "/dashboard/projects"
 VARIABLES, REPOSITORY = f"{CI_CD}/variables", "/acme/shop/-/settings/repository"
 TAGS, MEMBERS, TOKENS = (
     f"{REPOSITORY}/protected_tags",
@@ -333,7 +334,17 @@ def test_user_texts_are_escaped(text, visit, project, people, group):
     sample_data.make_token(people[MAX], name=text)
     visitor = visit(MAX)
 
-    pages = ["/", "/acme", "/acme/shop", f"{CI_CD}?reveal=1", REPOSITORY, MEMBERS, TOKENS, "/max", f"/?search={text}"]
+    pages = [
+        "/",
+        "/acme",
+        "/acme/shop",
+        f"{CI_CD}?reveal=1",
+        REPOSITORY,
+        MEMBERS,
+        TOKENS,
+        "/max",
+        f"{LIST}?search={text}",
+    ]
     texts = [visitor.get(page).text for page in pages]
 
     assert all(html.escape(text).replace("&quot;", "&#34;") in shown for shown in texts)
@@ -343,7 +354,7 @@ def test_user_texts_are_escaped(text, visit, project, people, group):
 def test_a_search_finds_by_name(visit, people, project, group):
     sample_data.add_member(sample_data.make_project("till", group), people[MAX], sample_data.Role.GUEST)
 
-    text = visit(MAX).get("/?search=TIL").text
+    text = visit(MAX).get(f"{LIST}?search=TIL").text
 
     assert "/acme/till" in text
     assert "/acme/shop" not in text

@@ -25,7 +25,7 @@ def page(options, visit, gl, name):
     make_person(gl, name, "Kim Key")
     page = visit("/users/sign_in", **options)
     sign_in(page, name)
-    expect(page.get_by_role("heading", name="Projects", exact=True)).to_be_visible()
+    expect(page.get_by_role("heading", name="Home", exact=True)).to_be_visible()
     return page
 
 
@@ -82,7 +82,7 @@ def test_a_profile_works_by_keyboard(page, name):
 def test_administration_works_by_keyboard(options, visit):
     page = visit("/users/sign_in", **options)
     sign_in(page, "root", ROOT_PASSWORD)
-    expect(page.get_by_role("heading", name="Projects", exact=True)).to_be_visible()
+    expect(page.get_by_role("heading", name="Home", exact=True)).to_be_visible()
     username = f"n{secrets.token_hex(4)}"
     page.goto("/admin/users")
     keyboard.press(page, "New user", "link")

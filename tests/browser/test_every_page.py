@@ -33,7 +33,10 @@ EVENT = {
     "extra": {LONG: LONG * 3},
 }
 ADMINISTRATION = {  # the first is where the administrator begins
-    "administration": "/admin/users",
+    "administration": "/admin",
+    "users": "/admin/users",
+    "all projects": "/admin/projects",
+    "all groups": "/admin/groups",
     "instance variables": "/admin/ci_cd?reveal=1",
     "all audit events": "/admin/audit_logs",
     "system hooks": "/admin/hooks/new",
@@ -42,6 +45,7 @@ ADMINISTRATION = {  # the first is where the administrator begins
     "tasks": "/admin/tasks",
     "health": "/admin/health",
     "about": "/admin/about",
+    "style guide": "/-/styleguide",
 }
 UNNAMED = """() => [...document.querySelectorAll("a, button, input:not([type=hidden]), select, textarea")]
     .filter(one => !(one.textContent.trim() || one.labels?.length || one.getAttribute("aria-label") || one.alt))
@@ -151,7 +155,9 @@ def addresses(gl, paula, service, worker_id, tmp_path_factory):
     home, members = f"/{project.path_with_namespace}", f"/groups/{group.path}/-/group_members"
     return {
         "signed out": "/users/sign_out",
-        "dashboard": "/",
+        "home": "/",
+        "wall": "/-/overview",
+        "projects": "/dashboard/projects",
         "groups": "/dashboard/groups",
         "new group": "/groups/new",
         "group": f"/{group.path}",
@@ -186,6 +192,8 @@ def addresses(gl, paula, service, worker_id, tmp_path_factory):
         "requests": f"{home}/-/settings/operations/integrations/{receiver.number}/requests",
         "request": f"{home}/-/settings/operations/integrations/{receiver.number}/requests/1",
         "alerts": f"{home}/-/alert_management",
+        "statistics of alerts": f"{home}/-/alert_management/statistics",
+        "statistics of a group": f"/groups/{group.path}/-/alert_statistics",
         "alert": f"{home}/-/alert_management/1/details",
         "activity of an alert": f"{home}/-/alert_management/1/details/activity",
         "heartbeats": f"{home}/-/heartbeats",
@@ -208,6 +216,8 @@ def addresses(gl, paula, service, worker_id, tmp_path_factory):
         "image": f"{home}/-/blob/main/logo.png",
         "binary file": f"{home}/-/blob/main/data.bin",
         "blame": f"{home}/-/blame/main/{LONG}/{LONG}.py",
+        "find file": f"{home}/-/find_file/main",
+        "contributors": f"{home}/-/graphs/main",
         "commits": f"{home}/-/commits",
         "commit": f"{home}/-/commit/main",
         "branches": f"{home}/-/branches",
@@ -235,7 +245,7 @@ def addresses(gl, paula, service, worker_id, tmp_path_factory):
         "milestones": f"{home}/-/milestones",
         "milestone": f"{home}/-/milestones/1",
         "edit milestone": f"{home}/-/milestones/1/edit",
-        "nothing found": "/?search=zzz",
+        "nothing found": "/dashboard/projects?search=zzz",
         "tokens": "/-/profile/personal_access_tokens",
         "profile": "/paula",
         "missing": "/none/none",

@@ -66,7 +66,7 @@ def test_sign_in_works_by_keyboard(visit, person):
     page.keyboard.type(PASSWORD)
     page.keyboard.press("Enter")
 
-    expect(page.get_by_role("heading", name="Projects", exact=True)).to_be_visible()
+    expect(page.get_by_role("heading", name="Home", exact=True)).to_be_visible()
 
 
 def test_the_focus_is_visible(visit):

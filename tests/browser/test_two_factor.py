@@ -47,7 +47,7 @@ def set_up(page: Page) -> tuple[str, list[str]]:
 def test_a_second_factor_is_set_up_and_used_by_keyboard(scripts, visit, person):
     page = visit("/users/sign_in", java_script_enabled=scripts)
     sign_in(page, person)
-    expect(page.get_by_role("heading", name="Projects", exact=True)).to_be_visible()
+    expect(page.get_by_role("heading", name="Home", exact=True)).to_be_visible()
     secret, codes = set_up(page)
     assert len(set(codes)) == 10
     page.get_by_role("link", name="I have saved them").press("Enter")
@@ -69,7 +69,7 @@ def test_a_second_factor_is_set_up_and_used_by_keyboard(scripts, visit, person):
 def test_a_recovery_code_signs_in_once_and_is_counted(scripts, visit, person):
     page = visit("/users/sign_in", java_script_enabled=scripts)
     sign_in(page, person)
-    expect(page.get_by_role("heading", name="Projects", exact=True)).to_be_visible()
+    expect(page.get_by_role("heading", name="Home", exact=True)).to_be_visible()
     _, codes = set_up(page)
 
     for refused in (False, True):
@@ -92,7 +92,7 @@ def test_a_recovery_code_signs_in_once_and_is_counted(scripts, visit, person):
 def test_an_administrator_resets_the_second_factor_of_a_user(scripts, visit, person):
     page = visit("/users/sign_in", java_script_enabled=scripts)
     sign_in(page, person)
-    expect(page.get_by_role("heading", name="Projects", exact=True)).to_be_visible()
+    expect(page.get_by_role("heading", name="Home", exact=True)).to_be_visible()
     set_up(page)
 
     root = visit("/users/sign_in", java_script_enabled=scripts)
@@ -106,4 +106,4 @@ def test_an_administrator_resets_the_second_factor_of_a_user(scripts, visit, per
     page.goto("/")
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
     sign_in(page, person)
-    expect(page.get_by_role("heading", name="Projects", exact=True)).to_be_visible()
+    expect(page.get_by_role("heading", name="Home", exact=True)).to_be_visible()

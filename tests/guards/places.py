@@ -14,6 +14,7 @@ from project_service.areas.error_tracking.errors.models import TARGET as ERROR
 from project_service.areas.error_tracking.errors.models import TrackedError
 from project_service.areas.error_tracking.releases.models import ErrorRelease
 from project_service.areas.error_tracking.settings.models import ClientKey, ErrorIgnoreRule
+from project_service.areas.members.models import Invitation
 from project_service.areas.variables.models import GroupVariable, InstanceVariable, Variable
 from project_service.areas.vulnerabilities.models import Finding, Pipeline
 from project_service.areas.webhooks.models import WebHook, WebHookLog
@@ -28,6 +29,7 @@ from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.notes import Note
 from project_service.domain.users import User
 from project_service.kit.db.session import db
+from project_service.kit.security import signed_links
 from tests.support.route_survey import addresses, api_rules
 from tests.support.visitors import page_rules
 
@@ -143,6 +145,9 @@ def page_addresses(app: Flask, project: Project, people: dict[str, User]) -> dic
             values["variable_id"] = variables[rule.rule.partition("<")[0]]
             values["hook_id"] = hooks[rule.rule.partition("<")[0]]
             values["log_id"] = first(WebHookLog.id, WebHookLog.hook_id == values["hook_id"])
+            here_invited = Invitation.namespace_id if "<path:group>" in rule.rule else Invitation.project_id
+            values["invitation_id"] = first(Invitation.id, here_invited == here)
+            values["invitation_token"] = signed_links.sign("invitation", values["invitation_id"])
             values["token_id"] = tokens[rule.rule.partition("<")[0]]
             for page in (
                 ("general", "repository", "ci_cd", "access_tokens", "operations") if "<page>" in rule.rule else ("",)

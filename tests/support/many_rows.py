@@ -10,6 +10,7 @@ from sqlalchemy import Column, Index, Integer, String, Table, cast, func, insert
 from sqlalchemy.schema import Constraint
 
 from project_service.areas.alerts.models import TARGET, Alert, AlertIntegration, AlertRequest, AlertTodo
+from project_service.areas.members.models import Invitation
 from project_service.areas.vulnerabilities.models import Feedback, Finding
 from project_service.areas.webhooks.models import WebHook
 from project_service.domain.events import recording
@@ -117,6 +118,10 @@ def fill(client: Any, project: Project, people: dict[str, User], count: int) -> 
             others = {sample_data.DEV, sample_data.MAX} - {user.username for user in issue.assignees}
             recording.record(people[sample_data.OLIVE], Action.CLOSED, project, issue)
             rows += [IssueAssignee(issue_id=issue.id, user_id=people[name].id) for name in others]
+        inviter = people[sample_data.OLIVE].id
+        for place in ({"project_id": number}, {"namespace_id": project.namespace_id}):
+            invited = {"access_level": 10, "created_by_id": inviter, **place}
+            rows += [Invitation(email=f"{mark}@example.org", **invited) for mark in marks]
         known = select(AlertTodo.alert_id)
         integration = db.session.scalar(select(AlertIntegration.id).where(AlertIntegration.project_id == number))
         rows += [AlertRequest(integration_id=integration, **sample_data.ALERT_REQUEST) for _ in marks]

@@ -24,6 +24,7 @@ from project_service.areas.error_tracking.errors.models import (
     TrackedErrorFacet,
 )
 from project_service.areas.error_tracking.releases.models import OK, ErrorRelease, SourceMapBundle
+from project_service.areas.members.models import Invitation
 from project_service.areas.notifications.models import NotificationDelivery
 from project_service.areas.webhooks.models import WebHook, WebHookLog
 from project_service.domain import path_registry
@@ -360,6 +361,8 @@ def fill_lists(project: Project, group: Group, people: dict[str, User], client: 
         db.session.flush()
         db.session.add(AlertRequest(integration_id=integration.id, **ALERT_REQUEST))
     with unit_of_work():
+        invited = {"email": f"ivy{mark}@example.org", "access_level": Role.GUEST, "created_by_id": people[OLIVE].id}
+        db.session.add_all([Invitation(project_id=project.id, **invited), Invitation(namespace_id=group.id, **invited)])
         for entity in (project, group, None):
             recording.record("sample", entity, f"Opened the till {mark}")
     make_label(project, f"tills{mark}")

@@ -21,6 +21,7 @@ from project_service.areas.alerts.models import Alert, AlertIntegration, AlertRe
 from project_service.areas.error_tracking.errors.models import TARGET as ERROR
 from project_service.areas.error_tracking.releases.models import ErrorRelease
 from project_service.areas.error_tracking.settings.models import ErrorIgnoreRule
+from project_service.areas.members.models import Invitation
 from project_service.areas.notifications.actions import links
 from project_service.areas.notifications.actions.links import Link
 from project_service.areas.variables.models import GroupVariable, InstanceVariable, Variable
@@ -39,7 +40,7 @@ from project_service.domain.tracker.notes import Note
 from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.session import db
-from project_service.kit.security import passwords, tokens
+from project_service.kit.security import passwords, signed_links, tokens
 from project_service.kit.storage import storage
 from project_service.transfers.models import FINISHED, ProjectExport
 from tests.support import sample_data
@@ -179,7 +180,12 @@ def values(
     hooks = {
         kind: sample_data.make_hook(owner) for kind, owner in (("project", project), ("group", group), ("admin", None))
     }
+    invited = {"access_level": Role.GUEST, "created_by_id": people[OLIVE].id}
+    invitation = store(Invitation(email="ivy@example.org", project_id=project.id, **invited))
     return {
+        "project invitation_id": invitation.id,
+        "group invitation_id": store(Invitation(email="ivy@example.org", namespace_id=group.id, **invited)).id,
+        "invitation_token": signed_links.sign("invitation", invitation.id),
         "project": "acme/shop",
         "full_path": "acme/shop",
         "group": "acme",

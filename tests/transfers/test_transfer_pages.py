@@ -668,3 +668,22 @@ def test_a_project_may_be_named_like_the_download_path(visit, group):
     response = visit(OLIVE).get("/acme/download_export")
 
     assert (response.status_code, "<h1>download_export</h1>" in response.text) == (200, True)
+
+
+def test_a_file_that_is_no_gzip_is_refused_at_the_field_and_leaves_no_project(visit, project):
+    visitor = visit(OLIVE)
+    count = db.session.query(Project).count()
+
+    response = send(visitor, file=archive_of(b"PK not an export"))
+
+    assert response.status_code == 422
+    assert wrongs(response) == {"file": "Archive is not a project export: it does not begin like a gzip file"}
+    assert db.session.query(Project).count() == count
+
+
+def test_a_finished_import_says_how_much_of_each_kind_came(visit, project, run_jobs):
+    visitor = visit(OLIVE)
+    address = send(visitor).location
+    run_jobs()
+
+    assert "What came Issues 1 Merge requests 0" in text_of(visitor.get(address))

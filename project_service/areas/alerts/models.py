@@ -58,6 +58,9 @@ class Status(enum.IntEnum):
         return self.name.capitalize()
 
 
+ACKNOWLEDGING = (Status.TRIGGERED, Status.ACKNOWLEDGED)  # statuses that set or clear the time of acknowledgement
+
+
 class AlertIntegration(Timestamps, Model):
     """A receiver of alerts of one project: its URL, its key and how its payloads are read.
 
@@ -195,6 +198,7 @@ class Alert(Timestamps, Model):
     hosts: Mapped[list[str]] = mapped_column(default=list)
     started_at: Mapped[dt.datetime]
     ended_at: Mapped[dt.datetime | None]
+    acknowledged_at: Mapped[dt.datetime | None]  # when somebody set the status, until it is triggered again
     events: Mapped[int] = mapped_column(default=1)
     fingerprint: Mapped[str | None]
     payload: Mapped[dict[str, Any]] = mapped_column(default=dict)

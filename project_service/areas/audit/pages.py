@@ -11,7 +11,7 @@ from flask import Response, render_template, request
 from project_service.access import navigation
 from project_service.access.abilities import Ability
 from project_service.access.pages import PageBlueprint
-from project_service.areas.audit import queries
+from project_service.areas.audit import queries, sentences
 from project_service.domain.audit.models import AuditEvent
 from project_service.domain.audit.recording import INSTANCE_TYPE
 from project_service.domain.namespaces import Group
@@ -101,7 +101,15 @@ def download_group_events(group: Group) -> Response:
 
 def _page(base: str, filters: dict[str, Any], **subject: Any) -> str:
     page = read_page(queries.audit_events(**filters), request.args.get("page"), PAGE_SIZE)
-    return render_template("audit/list.html", base=base, page=page, is_filtered=any(_given().values()), **subject)
+    return render_template(
+        "audit/list.html",
+        base=base,
+        page=page,
+        actions=sentences.TITLES,
+        sentences=[sentences.sentence_of(event) for event in page.rows],
+        is_filtered=any(_given().values()),
+        **subject,
+    )
 
 
 def _file(name: str, filters: dict[str, Any]) -> Response:
@@ -130,7 +138,7 @@ def _row(event: AuditEvent) -> tuple[Any, ...]:
 
 
 def _given() -> dict[str, str]:
-    return {name: request.args.get(name, "").strip() for name in ("author", "from", "to", "entity_type")}
+    return {name: request.args.get(name, "").strip() for name in ("author", "from", "to", "entity_type", "action")}
 
 
 def _filters(*, with_type: bool = False) -> dict[str, Any]:
@@ -140,6 +148,8 @@ def _filters(*, with_type: bool = False) -> dict[str, Any]:
     filters: dict[str, Any] = {"created_after": start, "created_before": end and end + dt.timedelta(days=1)}
     if with_type and sent["entity_type"] in ENTITY_TYPES:
         filters["entity_type"] = sent["entity_type"]
+    if sent["action"]:
+        filters["event_name"] = sent["action"]
     if sent["author"]:
         author = user_by(sent["author"].removeprefix("@"))
         filters["author_id"] = author.id if author else NO_AUTHOR

@@ -18,10 +18,11 @@ ProjectOrGroup = Project | Group
 def audit_events(**filters: Any) -> Select[AuditEvent]:
     """The events that match the filters, newest first.
 
-    Filters: ``entity_type``, ``entity_id``, ``author_id``, ``created_after``, ``created_before`` (both inclusive).
+    Filters: ``entity_type``, ``entity_id``, ``author_id``, ``event_name``, ``created_after``, ``created_before`` (both
+    inclusive).
     """
     statement = select(AuditEvent)
-    for name in ("entity_type", "entity_id", "author_id"):
+    for name in ("entity_type", "entity_id", "author_id", "event_name"):
         if filters.get(name) is not None:
             statement = statement.where(getattr(AuditEvent, name) == filters[name])
     if filters.get("created_after") is not None:

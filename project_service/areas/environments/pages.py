@@ -17,7 +17,7 @@ from project_service.kit.http.forms import confirmation
 from project_service.kit.http.pagination import read_page
 
 pages = PageBlueprint("environment_pages", __name__)
-navigation.add(navigation.NavigationEntry("Environments", "/-/environments", 45, Ability.ADMIN_ENVIRONMENTS))
+navigation.add(navigation.NavigationEntry("Environments", "/-/environments", 65, Ability.ADMIN_ENVIRONMENTS))
 
 BASE_PATH = "/<path:project>/-/environments"
 ONE = f"{BASE_PATH}/<int:environment_id>"

@@ -6,8 +6,9 @@ from typing import Any
 
 from flask import redirect, render_template, request
 
-from project_service.access import navigation
+from project_service.access import health_marks, navigation
 from project_service.access.abilities import Ability, judge
+from project_service.access.home_scope import HomeScope
 from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
 from project_service.areas.groups import queries, service
@@ -69,7 +70,14 @@ def show_group(group: Group) -> Any:
     """Show a group; the view of full paths calls this."""
     details = queries.details_of(caller(), group, with_projects=True)
     subgroups = read_page(queries.subgroups_of(caller(), group), None, size=100)
-    return render_template("groups/show.html", group=group, projects=details.projects, subgroups=subgroups.rows)
+    return render_template(
+        "groups/show.html",
+        group=group,
+        projects=details.projects,
+        subgroups=subgroups.rows,
+        scope=HomeScope(caller(), group) if caller().user_id is not None else None,
+        marks=health_marks.marks_of(caller(), details.projects or []),
+    )
 
 
 def _parent() -> Group | None:

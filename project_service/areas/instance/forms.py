@@ -13,16 +13,19 @@ from project_service.kit.http.forms import Form
 
 
 class SettingsForm(Form):
-    """All application settings; empty texts and numbers restore the default."""
+    """The application settings that have an effect; empty texts and numbers restore the default."""
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> SettingsForm:
         """Return the form with the current values."""
-        return cls(formdata=None, **{name: _as_typed(SETTINGS[name], value) for name, value in values.items()})
+        return cls(
+            formdata=None,
+            **{name: _as_typed(SETTINGS[name], value) for name, value in values.items() if hasattr(cls, name)},
+        )
 
     def texts(self) -> dict[str, str]:
         """Return the values as texts, as the command line takes them."""
-        return {name: _as_text(self[name].data) for name in SETTINGS}
+        return {name: _as_text(self[name].data) for name in SETTINGS if name in self}
 
 
 def _field(entry: Setting, title: str, description: str) -> Field:

@@ -25,7 +25,7 @@ from project_service.kit.http.pagination import read_page
 pages = PageBlueprint("admin_pages", __name__)
 PACKAGES = ("Flask", "SQLAlchemy", "rq", "gunicorn")
 navigation.add(
-    navigation.NavigationEntry("Administration", "/admin/users", 90, Ability.ADMINISTER, within=("/admin",)), "main"
+    navigation.NavigationEntry("Administration", "/admin", 90, Ability.ADMINISTER, within=("/admin",)), "main"
 )
 for _title, _address, _order in (
     ("Settings", "/admin/settings", 20),

@@ -82,6 +82,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         ),
     },
     "Signing in": {
+        "signup_enabled": ("Accounts by invitation", "Whether people who were invited by mail may create an account."),
         "require_two_factor_authentication": (
             "Require two-factor authentication",
             "Users who have not set it up get no other page after the time below; git refuses their passwords.",
@@ -91,12 +92,9 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Audit events": {
         "audit_event_retention_days": ("Days that audit events are kept", "0 keeps them without limit."),
     },
-    "Stored for clients": {
-        "gravatar_enabled": ("Gravatar", "Has no effect on this server."),
-        "max_attachment_size": ("Largest attachment", "Has no effect on this server."),
-        "signup_enabled": ("Sign-up", "Has no effect on this server: users cannot register themselves."),
-    },
 }
+# settings that are stored for clients only: pages do not show them
+WITHOUT_EFFECT = frozenset({"gravatar_enabled", "max_attachment_size"})
 FEATURES = {
     IMPORT_PROJECT_FROM_REMOTE_FILE: (
         "Import of projects from an address",
@@ -106,7 +104,7 @@ FEATURES = {
 
 
 def grouped_settings() -> dict[str, dict[str, tuple[str, str]]]:
-    """Return all settings by group; a last group has those without a text."""
-    known = {name for settings in GROUPS.values() for name in settings}
+    """Return the settings that have an effect, by group; a last group has those without a text."""
+    known = {name for settings in GROUPS.values() for name in settings} | WITHOUT_EFFECT
     others = {name: (name.replace("_", " ").capitalize(), "") for name in SETTINGS if name not in known}
     return GROUPS | ({"Others": others} if others else {})

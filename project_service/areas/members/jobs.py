@@ -1,10 +1,10 @@
-"""Daily removal of expired memberships."""
+"""Daily removal of expired memberships and invitations."""
 
 from __future__ import annotations
 
 import datetime as dt
 
-from project_service.areas.members import service
+from project_service.areas.members import invitations, service
 from project_service.kit import jobs
 
 
@@ -20,3 +20,10 @@ def expire_memberships() -> None:
 def _expire(membership_id: int) -> None:
     with jobs.step():
         service.expire(membership_id)
+
+
+@jobs.periodic(every=dt.timedelta(days=1))
+@jobs.job("members.jobs.prune_invitations")
+def prune_invitations() -> None:
+    """Delete invitations whose links have expired."""
+    invitations.prune()

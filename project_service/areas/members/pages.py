@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import redirect, render_template, request, url_for
+from flask import Response, flash, redirect, render_template, request, url_for
 
 from project_service.access import navigation
 from project_service.access.abilities import Ability, allowed, judge
-from project_service.access.identity import caller
+from project_service.access.api import json_response
+from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
-from project_service.areas.members import queries, service
-from project_service.areas.members.forms import ASSIGNABLE_ROLES, MemberForm, RoleForm
+from project_service.areas.members import importing, invitations, queries, service
+from project_service.areas.members.forms import (
+    ASSIGNABLE_ROLES,
+    ROLE_TEXTS,
+    ImportMembersForm,
+    MemberForm,
+    RoleForm,
+)
 from project_service.domain.access_levels import Role
 from project_service.domain.namespaces import Group
-from project_service.domain.projects import Project
+from project_service.domain.projects import Project, project_by
 from project_service.domain.resource_bots import bots_among
 from project_service.domain.users import user_by
+from project_service.kit import mail
+from project_service.kit.db.session import db
 from project_service.kit.http.errors import Invalid
 from project_service.kit.http.forms import confirmation
 from project_service.kit.http.pagination import read_page
@@ -46,15 +55,8 @@ def create_member(subject: ProjectOrGroup) -> Any:
     """Add a member."""
     form = _form(subject)
 
-    def add() -> None:
-        user = user_by((form.username.data or "").strip())
-        if user is None:
-            raise Invalid(username="belongs to no user")
-        service.add_member(
-            caller(), subject, user, access_level=form.access_level.data, expires_at=form.expires_at.data
-        )
-
-    if form.accepted(add):
+    if accepted := form.accepted(lambda: _add(subject, form)):
+        flash(accepted.result)
         return redirect(_address(subject))
     return _page(subject, form), 422
 
@@ -84,6 +86,7 @@ def update_member(subject: ProjectOrGroup, user_id: int) -> Any:
     form.access_level.choices = ASSIGNABLE_ROLES[_kind(subject)]
     changes = {"access_level": form.access_level.data, "expires_at": form.expires_at.data, "keeps_expiry": False}
     if form.accepted(lambda: service.update_member(caller(), subject, member, **changes)):
+        flash(f"The role of {member.user.name} was saved.")
         return redirect(_address(subject))
     return render_template(
         "members/edit.html", subject=subject, kind=_kind(subject), member=member, form=form, **_named(subject)
@@ -114,8 +117,85 @@ def ask_remove_member(subject: ProjectOrGroup, user_id: int) -> Any:
 def delete_member(subject: ProjectOrGroup, user_id: int) -> Any:
     """Remove a member, or leave."""
     leaving = _judge_removal(subject, user_id)
-    service.remove_member(caller(), subject, queries.find_member(subject, user_id))
-    return redirect(url_for("project_pages.show_dashboard") if leaving else _address(subject))
+    member = queries.find_member(subject, user_id)
+    service.remove_member(caller(), subject, member)
+    flash(f"You have left {subject.full_path}." if leaving else f"{member.user.name} was removed.")
+    return redirect(url_for("home_pages.show_home") if leaving else _address(subject))
+
+
+@pages.get(f"{OF_PROJECT}/suggestions", endpoint="suggest_project_members")
+@pages.get(f"{OF_GROUP}/suggestions", endpoint="suggest_group_members")
+@pages.signed_in
+@pages.allow(project=Ability.ADMIN_PROJECT_MEMBERS, group=Ability.ADMIN_GROUP)
+def suggest_members(subject: ProjectOrGroup) -> Response:
+    """Return users who could be added, for the field that suggests them while a name is typed."""
+    people = db.session.execute(queries.suggested_users(subject, request.args.get("search", "")))
+    return json_response([{"username": username, "name": name} for username, name in people])
+
+
+@pages.get(f"{OF_PROJECT}/invitations/<int:invitation_id>/revoke", endpoint="ask_revoke_project_invitation")
+@pages.get(f"{OF_GROUP}/invitations/<int:invitation_id>/revoke", endpoint="ask_revoke_group_invitation")
+@pages.signed_in
+@pages.allow(project=Ability.ADMIN_PROJECT_MEMBERS, group=Ability.ADMIN_GROUP)
+def ask_revoke_invitation(subject: ProjectOrGroup, invitation_id: int) -> Any:
+    """Ask before an invitation is revoked."""
+    invitation = invitations.find_invitation(subject, invitation_id)
+    return confirmation(
+        title="Revoke invitation",
+        question=f"Revoke the invitation of {invitation.email}? Its link will not work any more.",
+        button="Revoke invitation",
+        back=_address(subject),
+        **_named(subject),
+    )
+
+
+@pages.post(f"{OF_PROJECT}/invitations/<int:invitation_id>/revoke", endpoint="revoke_project_invitation")
+@pages.post(f"{OF_GROUP}/invitations/<int:invitation_id>/revoke", endpoint="revoke_group_invitation")
+@pages.signed_in
+@pages.allow(project=Ability.ADMIN_PROJECT_MEMBERS, group=Ability.ADMIN_GROUP)
+def revoke_invitation(subject: ProjectOrGroup, invitation_id: int) -> Any:
+    """Revoke an invitation."""
+    invitations.revoke(subject, invitation_id)
+    flash("The invitation was revoked.")
+    return redirect(_address(subject))
+
+
+def _add(subject: ProjectOrGroup, form: MemberForm) -> str:
+    """Add the user of a form, or invite an address that no user shows; return what was done."""
+    text = (form.username.data or "").strip()
+    membership = {"access_level": form.access_level.data, "expires_at": form.expires_at.data}
+    user = user_by(text.removeprefix("@")) or (invitations.user_with_public_email(text) if "@" in text else None)
+    if user is not None:
+        service.add_member(caller(), subject, user, **membership)
+        return f"{user.name} was added as {Role(membership['access_level']).title}."
+    if "@" not in text:
+        raise Invalid(username="belongs to no user")
+    invitation = invitations.invite(caller(), current_user(), subject, email=text, **membership)
+    return f"An invitation was mailed to {invitation.email}."
+
+
+@pages.post(f"{OF_PROJECT}/import")
+@pages.signed_in
+@pages.allow(Ability.ADMIN_PROJECT_MEMBERS)
+def import_project_members(project: Project) -> Any:
+    """Add the members of another project."""
+    form = ImportMembersForm()
+
+    def import_from() -> importing.ImportedMembers:
+        source = project_by((form.source.data or "").strip().strip("/"))
+        if source is None or not allowed(caller(), Ability.READ_PROJECT, source):
+            raise Invalid(source="is not a project that you see")
+        if not allowed(caller(), Ability.ADMIN_PROJECT_MEMBERS, source):
+            raise Invalid(source="is a project of which you are not a maintainer")
+        return importing.import_members(caller(), project, source)
+
+    if accepted := form.accepted(import_from):
+        done = accepted.result
+        flash(f"{done.added} member{'' if done.added == 1 else 's'} added.")
+        if done.left_out:
+            flash(f"Not added, since they have a higher role by a group: {', '.join(done.left_out)}.", "warning")
+        return redirect(_address(project))
+    return _page(project, _form(project), form), 422
 
 
 def _judge_removal(subject: ProjectOrGroup, user_id: int) -> bool:
@@ -138,15 +218,20 @@ def _address(subject: ProjectOrGroup) -> str:
     return f"{'' if isinstance(subject, Project) else '/groups'}/{subject.full_path}/-/{_kind(subject)}_members"
 
 
-def _page(subject: ProjectOrGroup, form: MemberForm) -> str:
-    search = request.args.get("search", "")
+def _page(subject: ProjectOrGroup, form: MemberForm, import_form: ImportMembersForm | None = None) -> str:
+    search, kind = request.args.get("search", ""), _kind(subject)
+    is_admin = allowed(caller(), service.administering(subject), subject)
     page = read_page(queries.all_members_of(subject, query=search), request.args.get("page"))
     return render_template(
         "members/list.html",
         subject=subject,
-        kind=_kind(subject),
+        kind=kind,
         here=_address(subject),
-        form=form if allowed(caller(), service.administering(subject), subject) else None,
+        form=form if is_admin else None,
+        import_form=(import_form or ImportMembersForm(formdata=None)) if is_admin and kind == "project" else None,
+        invitations=list(db.session.scalars(invitations.invitations_to(subject))) if is_admin else [],
+        mails=mail.is_on(),
+        role_texts={Role(int(level)): ROLE_TEXTS[Role(int(level))] for level in ASSIGNABLE_ROLES[kind]},
         page=page,
         bots=bots_among(member.user_id for member in page.rows),
         search=search,

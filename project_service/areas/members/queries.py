@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Subquery, and_, case, func, or_, select, union_all
+from sqlalchemy import ColumnElement, Select, Subquery, and_, case, false, func, or_, select, union_all
 from sqlalchemy.orm import contains_eager, with_expression
 
 from project_service.domain.access_levels import Role
 from project_service.domain.memberships import Membership, alive, grants_in, user_ids_with
 from project_service.domain.namespaces import Namespace
 from project_service.domain.projects import Project
-from project_service.domain.users import User
+from project_service.domain.resource_bots import bots
+from project_service.domain.users import ACTIVE, User
 from project_service.kit.db import searching
 from project_service.kit.db.session import NO_LAZY_LOADING, one
 from project_service.kit.http.errors import RecordNotFound
 
 ProjectOrGroup = Project | Namespace
+MAX_SUGGESTIONS, MIN_SUGGESTED_LENGTH, MAX_SEARCH_LENGTH = 10, 2, 100
 
 
 def members_of(subject: ProjectOrGroup, **filters: Any) -> Select[Membership]:
@@ -52,6 +54,20 @@ def users_of(project: Project, **filters: Any) -> Select[User]:
     if search := (filters.get("search") or "").strip():
         statement = statement.where(_is_called(search))
     return statement.options(NO_LAZY_LOADING)
+
+
+def suggested_users(subject: ProjectOrGroup, search: str) -> Select[str, str]:
+    """Usernames and names of users who are no direct members: by a part of either, or by a whole public e-mail."""
+    here = Membership.project_id if isinstance(subject, Project) else Membership.namespace_id
+    members = select(Membership.user_id).where(here == subject.id, alive())
+    text = search.strip()[:MAX_SEARCH_LENGTH]
+    is_called = or_(searching.contains(text, User.name, User.username), func.lower(User.public_email) == text.lower())
+    people = select(User.username, User.name).where(
+        User.deleting_since.is_(None), User.state == ACTIVE, User.id.not_in(members), User.id.not_in(bots())
+    )
+    if len(text) < MIN_SUGGESTED_LENGTH:
+        return people.where(false())
+    return people.where(is_called).order_by(User.id).limit(MAX_SUGGESTIONS)
 
 
 def find_member(subject: ProjectOrGroup, user_id: int) -> Membership:

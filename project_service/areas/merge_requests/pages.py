@@ -15,7 +15,7 @@ from project_service.kit.http.fields import LARGEST_INTEGER
 from project_service.kit.http.pagination import read_page
 
 pages = PageBlueprint("merge_request_pages", __name__)
-navigation.add(navigation.NavigationEntry("Merge requests", "/-/merge_requests", 22, Ability.READ_MERGE_REQUESTS))
+navigation.add(navigation.NavigationEntry("Merge requests", "/-/merge_requests", 60, Ability.READ_MERGE_REQUESTS))
 
 BASE_PATH = "/<path:project>/-/merge_requests"
 TABS = {"opened": "Open", "merged": "Merged", "closed": "Closed", "all": "All"}

@@ -1,4 +1,4 @@
-"""Pages: dashboard, project, new project, settings."""
+"""Pages: list of projects, project, new project, settings."""
 
 from __future__ import annotations
 
@@ -18,23 +18,21 @@ from project_service.kit.http.errors import Invalid, UnknownRoute
 from project_service.kit.http.pagination import read_page
 
 pages = PageBlueprint("project_pages", __name__)
-navigation.add(navigation.NavigationEntry("Projects", "/", 0, Ability.SIGNED_IN), "main")
+navigation.add(navigation.NavigationEntry("Projects", "/dashboard/projects", 0, Ability.SIGNED_IN), "main")
 navigation.add(navigation.NavigationEntry("Overview", "", 0, Ability.READ_PROJECT))
 
 
-@pages.get("/", reads_repository=True)
+@pages.get("/dashboard/projects", reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
-def show_dashboard() -> Any:
+def list_projects() -> Any:
     """Show the projects of the current user."""
     search = request.args.get("search", "")
     statement = queries.projects_matching(
         caller(), membership=True, search=search, order_by="last_activity_at", sort="desc"
     )
     page = read_page(statement, request.args.get("page"))
-    # the page of a new instance shows the first steps
-    is_new = not page.rows and not search and page.number == 1 and not queries.has_projects()
-    return render_template("projects/dashboard.html", page=page, search=search, is_new=is_new)
+    return render_template("projects/dashboard.html", page=page, search=search)
 
 
 @pages.get("/projects/new")

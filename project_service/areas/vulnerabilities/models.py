@@ -184,6 +184,7 @@ class TrackedFinding(Model):
     __table_args__ = (
         Index("ix_tracked_findings_key", "project_id", "scanner", "category", "key"),
         Index("ix_tracked_findings_group_key", "project_id", "scanner", "category", "group_key"),
+        Index("ix_tracked_findings_first_seen", "project_id", "first_seen_at", "id"),
     )
 
     project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))

@@ -25,6 +25,7 @@ class AuditEvent(Model):
         Index("ix_audit_events_entity_type", "entity_type", "created_at", "id"),
         Index("ix_audit_events_entity_id", "entity_type", "entity_id", "created_at", "id"),
         Index("ix_audit_events_author_id", "author_id", "created_at", "id"),
+        Index("ix_audit_events_event_name", "event_name", "created_at", "id"),
     )
 
     created_at: Mapped[dt.datetime] = mapped_column(default=clock.now)

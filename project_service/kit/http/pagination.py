@@ -307,6 +307,17 @@ class ShownPage:
     counted: bool
     following: int | None
     before: int | None
+    size: int = DEFAULT_SIZE
+
+    @property
+    def range_text(self) -> str:
+        """Which rows these are, such as "41-60 of 192" with a dash; without the total where rows are not counted."""
+        first = (self.number - 1) * self.size + 1
+        last = first + len(self.rows) - 1
+        rows = f"{first:,}\N{EN DASH}{last:,}"
+        if self.counted:
+            return f"{rows} of {self.total:,}"
+        return f"{rows} of more than {self.total:,}" if self.total else rows
 
 
 def read_page(statement: Select[Any] | Listing, number: str | None, size: int = DEFAULT_SIZE) -> ShownPage:
@@ -322,4 +333,4 @@ def read_page(statement: Select[Any] | Listing, number: str | None, size: int = 
         rows, total, more = _cut_rows(listing, at, size)
     following, before = _neighbours(at, max(1, -(-total // size)), total, more=more)
     is_counted = total <= MAX_COUNTED_ROWS
-    return ShownPage(rows, at, total if is_counted else MAX_COUNTED_ROWS, is_counted, following, before)
+    return ShownPage(rows, at, total if is_counted else MAX_COUNTED_ROWS, is_counted, following, before, size)

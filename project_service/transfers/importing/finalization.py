@@ -36,6 +36,7 @@ from project_service.transfers.importing.mapping.parsing import refuse_unstorabl
 from project_service.transfers.importing.mapping.values import day_of, is_set, moment_of, text_of
 from project_service.transfers.importing.protected_refs import BRANCHES, TAGS, store_protected_refs
 from project_service.transfers.importing.refusals import RowRefused, invalid
+from project_service.transfers.importing.row_counts import counts_of
 from project_service.transfers.importing.single_rows import failure_of, first_row, single_row
 from project_service.transfers.importing.user_mapping import ImportedRole, UserMapping
 from project_service.transfers.models import (
@@ -107,6 +108,8 @@ def finalize(project_import: ProjectImport, unpacked: Unpacked, users: UserMappi
     for model in MODELS_WITH_PROVISIONAL_IIDS:
         _assign_iids(project, model)
     _set_counters(project)
+    db.session.flush()
+    project_import.row_counts = counts_of(project.id)
     if project_import.wanted_path:
         _overwrite(project, project_import.wanted_path, importer)
     project.loading, project.import_status, project.import_error = False, FINISHED, None

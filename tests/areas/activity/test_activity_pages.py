@@ -19,4 +19,4 @@ def test_a_project_offers_filters_for_its_kinds_of_events(visit, as_, project):
     make_merge_request(project)
     assert filters_of(visitor.get("/acme/shop").text) == ["issue", "merged", "team"]
     assert filters_of(visitor.get("/acme/shop?activity=wiki").text) == ["issue", "merged", "wiki", "team"]
-    assert "push" in filters_of(visitor.get("/").text)
+    assert "push" in filters_of(visitor.get("/dashboard/projects").text)

@@ -26,7 +26,7 @@ def administrator(visit):
 def form_fields(**changes):
     """The fields that a browser sends for the current settings, with changes; unchecked boxes are not sent."""
     form = SettingsForm.of(instance_settings.all_settings())
-    fields = {name: form[name].data for name in instance_settings.SETTINGS} | changes
+    fields = {name: form[name].data for name in instance_settings.SETTINGS if name in form} | changes
     return {name: "y" if value is True else value for name, value in fields.items() if value is not False}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import delete
 
-from project_service.access import audit
+from project_service.access import audit, new_accounts
 from project_service.areas.accounts import mails
 from project_service.areas.accounts.administration import queries
 from project_service.areas.accounts.sign_in.models import PasswordReset
@@ -31,7 +31,7 @@ USERNAME_TAKEN = "Username has already been taken"
 UNIQUE_EMAIL = "uq_users_email"
 # appearance, what the service itself notes, and what has events of its own
 UNAUDITED = (
-    *("theme", "theme_id", "color_scheme_id", "namespace_id"),
+    *("theme", "theme_id", "color_scheme_id", "time_zone", "namespace_id"),
     *("last_activity_on", "current_sign_in_at", "last_sign_in_at", "current_sign_in_ip", "last_sign_in_ip"),
     *("sign_in_count", "confirmed_at", "two_factor_grace_started_at"),
     *("state", "deleting_since", "password_hash", "password_expired", "two_factor_enabled"),
@@ -200,3 +200,6 @@ def _email_problem(address: str) -> str | None:
     if len(address) > MAX_EMAIL_LENGTH:
         return path_rules.TOO_LONG
     return None if EMAIL.fullmatch(address) else "is invalid"
+
+
+new_accounts.register(create_user)

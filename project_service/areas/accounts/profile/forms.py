@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from wtforms import EmailField, PasswordField, RadioField, StringField, TextAreaField
+from wtforms import EmailField, PasswordField, RadioField, SelectField, StringField, TextAreaField
 from wtforms.validators import DataRequired, EqualTo
 
+from project_service.access.reader_times import zone_names
 from project_service.kit.http.forms import Form
 
 THEME_TEXTS = {"system": "As the system says", "light": "Light", "dark": "Dark"}
@@ -19,12 +20,18 @@ class OwnPasswordForm(Form):
 
 
 class ProfileForm(OwnPasswordForm):
-    """Name, e-mail address, text about oneself and theme."""
+    """Name, e-mail address, text about oneself, theme and time zone."""
 
     name = StringField("Full name", render_kw={"autocomplete": "name"})
     email = EmailField("E-mail", render_kw={"autocomplete": "email"})
     bio = TextAreaField("About you", render_kw={"rows": 3}, description="At most 255 characters, seen by everyone.")
     theme = RadioField("Theme", choices=THEME_TEXTS)
+    time_zone = SelectField(
+        "Time zone",
+        choices=lambda: [("", "UTC"), *((name, name.replace("_", " ")) for name in zone_names())],
+        default="",
+        description="Pages show times in this zone, and those of UTC when the pointer rests on them.",
+    )
     current_password = PasswordField(
         "Current password",
         description="Only needed to change the e-mail address.",

@@ -30,7 +30,7 @@ navigation.add(navigation.NavigationEntry("Sessions", SESSIONS, 20, Ability.SIGN
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
 def show_profile() -> Any:
-    """Show the form for name, e-mail address and theme."""
+    """Show the form for name, e-mail address, theme and time zone."""
     return render_template("accounts/profile.html", form=ProfileForm(obj=current_user()))
 
 
@@ -39,9 +39,10 @@ def show_profile() -> Any:
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
 def save_profile() -> Any:
-    """Change name, e-mail address and theme."""
+    """Change name, e-mail address, theme and time zone."""
     form, user = ProfileForm(), current_user()
     fields = {"name": form.name.data or "", "email": (form.email.data or "").strip(), "theme": form.theme.data}
+    fields["time_zone"] = form.time_zone.data or ""
     fields["bio"] = (form.bio.data or "").replace("\r\n", "\n")
 
     def change() -> None:

@@ -21,7 +21,7 @@ from project_service.kit.db.session import unit_of_work
 
 sessions = PageBlueprint("sessions", __name__)
 
-HOME = "project_pages.show_dashboard"
+HOME = "home_pages.show_home"
 WRONG_LOGIN = "Invalid login or password."
 
 

@@ -21,7 +21,7 @@ from project_service.kit.http.forms import Form
 pages = PageBlueprint("two_factor_pages", __name__)
 SECOND_STEP, SETUP = "/users/sign_in/two_factor", "/-/profile/two_factor_auth"
 SETUP_KEY = "two_factor_setup"  # of the encrypted secret in the cookie, until it is confirmed
-HOME = "project_pages.show_dashboard"
+HOME = "home_pages.show_home"
 navigation.add(navigation.NavigationEntry("Two-factor authentication", SETUP, 15, Ability.SIGNED_IN), "account")
 
 

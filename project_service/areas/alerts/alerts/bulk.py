@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import Select, select, update
 
-from project_service.areas.alerts.models import TARGET, Alert, AlertTodo, Status
+from project_service.areas.alerts.models import ACKNOWLEDGING, TARGET, Alert, AlertTodo, Status
 from project_service.domain.projects import Project
 from project_service.domain.tracker.notes import Note
 from project_service.domain.users import User
@@ -71,7 +71,10 @@ def _set_status(author: User, project: Project, states: Sequence[AlertState], st
         return set()
     ended_at = clock.now() if status == Status.RESOLVED else None
     with unique(Invalid(base=OPENED_MEANWHILE)):
-        db.session.execute(update(Alert).where(Alert.id.in_(ids)).values(status=status, ended_at=ended_at))
+        values: dict[str, Any] = {"status": status, "ended_at": ended_at}
+        if status in ACKNOWLEDGING:
+            values["acknowledged_at"] = clock.now() if status == Status.ACKNOWLEDGED else None
+        db.session.execute(update(Alert).where(Alert.id.in_(ids)).values(**values))
     _add_notes(author, project, dict.fromkeys(ids, f"changed the status to **{status.title}**"))
     if status == Status.RESOLVED:
         own = update(AlertTodo).where(AlertTodo.alert_id.in_(ids), AlertTodo.user_id == author.id)

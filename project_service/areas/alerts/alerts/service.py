@@ -14,7 +14,7 @@ from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
 from project_service.areas.alerts.alerts import hooks, incidents, notifying
 from project_service.areas.alerts.alerts.incidents import note
-from project_service.areas.alerts.models import Alert, AlertTodo, IncidentSetting, Status
+from project_service.areas.alerts.models import ACKNOWLEDGING, Alert, AlertTodo, IncidentSetting, Status
 from project_service.domain.projects import Project
 from project_service.domain.repositories import contents
 from project_service.domain.tracker.issue_rules import check_note
@@ -45,6 +45,8 @@ def change_status(author: User, alert: Alert, status: Status, *, ended_at: dt.da
     with opened if alert.status == Status.RESOLVED else nullcontext():
         alert.status = status
         alert.ended_at = (ended_at or clock.now()) if status == Status.RESOLVED else None
+        if status in ACKNOWLEDGING:
+            alert.acknowledged_at = clock.now() if status == Status.ACKNOWLEDGED else None
     hooks.announce_status(alert, author, before)
     notifying.record_status(alert, author, before)
     note(author, alert, f"changed the status to **{status.title}**")

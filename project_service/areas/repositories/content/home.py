@@ -1,4 +1,4 @@
-"""The panel of the repository on the page of a project: clone address, last commit, folder, README."""
+"""The panel of the repository on the page of a project: clone address, last commit, files with theirs, README."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from project_service.kit.http import urls
 from project_service.kit.http.errors import Unavailable
 
 MAX_COUNTED_COMMITS = 1000
-MAX_SHOWN_ENTRIES = 100
+MAX_SHOWN_ENTRIES = 30
 
 log = structlog.get_logger(__name__)
 
@@ -57,10 +57,12 @@ def clone_facts(project: Project) -> dict[str, Any]:
 
 def _content(project: Project, code: CodeRepository, place: RevisionPath) -> dict[str, Any]:
     entries = trees.folder(code, place.commit, "") or trees.Folder([], b"")
+    shown = entries[:MAX_SHOWN_ENTRIES]
     wanted = HistoryFilter(revisions=[place.commit.id])
     return {
         "place": place,
-        "entries": entries[:MAX_SHOWN_ENTRIES],
+        "entries": shown,
+        "last": history.last_commits(code, place.commit, b"", shown),
         "has_more_entries": len(entries) > MAX_SHOWN_ENTRIES,
         # counted up to a limit, since a long history takes long to walk
         "commit_count": len(history.commit_ids(code, wanted, 0, MAX_COUNTED_COMMITS + 1)),

@@ -22,7 +22,7 @@ from project_service.areas.repositories.content.readmes import find_readme
 from project_service.areas.repositories.revision_paths import BASE_PATH, find_revision_path, page_address
 from project_service.domain.projects import Project
 from project_service.domain.repositories.bundles import BRANCHES, TAGS
-from project_service.domain.repositories.reading import diffs, history, patches, trees
+from project_service.domain.repositories.reading import diffs, history, patches, refs, trees
 from project_service.domain.repositories.reading.budget import ReadingTooLarge
 from project_service.domain.repositories.reading.history import MAX_SEARCH_LENGTH, HistoryFilter
 from project_service.domain.repositories.reading.objects import Commit
@@ -32,13 +32,14 @@ from project_service.kit.http.fields import whole_number
 from project_service.kit.http.pagination import ListedRows, Paging, ShownPage, read_page
 
 pages = PageBlueprint("repository_pages", __name__)
-FILES = ("/-/tree", "/-/blob", "/-/blame")
+FILES = ("/-/tree", "/-/blob", "/-/blame", "/-/find_file", "/-/graphs")
 HISTORY = ("/-/commit", "/-/compare")
 REFS = ("/-/branches", "/-/tags", "/-/releases")
 navigation.add(navigation.NavigationEntry("Code", "/-/tree", 5, Ability.READ_CODE, FILES + HISTORY + REFS))
 navigation.add(navigation.NavigationEntry("Files", "/-/tree", 1, Ability.READ_CODE, FILES), "code")
 navigation.add(navigation.NavigationEntry("Commits", "/-/commits", 2, Ability.READ_CODE, HISTORY), "code")
 
+MAX_OFFERED_BRANCHES = 100
 ENTRIES_PER_PAGE, COMMITS_PER_PAGE, FILES_PER_PAGE = 100, 40, 20
 MAX_PAGE = 100_000
 REFS_SECONDS, MAX_SHOWN_REFS = 1.0, 10
@@ -48,7 +49,10 @@ REF_TITLES = {"Branches": BRANCHES, "Tags": TAGS}
 @pages.get(f"{BASE_PATH}/tree", reads_repository=True)
 @pages.allow(Ability.READ_CODE)
 def show_root(project: Project) -> Any:
-    """Redirect to the root folder of the default branch, or show how to push to an empty repository."""
+    """Show the default branch, lead to a chosen ``branch``, or show how to push to an empty repository."""
+    chosen = request.args.get("branch", "")[:MAX_SEARCH_LENGTH]
+    if chosen:
+        return redirect(page_address(project, "tree", chosen))
     branch = _pushed_default_branch(project)
     if branch is None:
         return render_template("repositories/empty.html", project=project, panel=home.clone_facts(project))
@@ -80,7 +84,8 @@ def _show_folder(project: Project, text: str) -> Any:
         page = read_page(ListedRows(entries), request.args.get("page"), ENTRIES_PER_PAGE)
         last = history.last_commits(code, revision_path.commit, revision_path.path.encode(), page.rows)
         readme = find_readme(project, code, revision_path, entries) if page.number == 1 else None
-    shown = {"place": revision_path, "page": page, "last": last, "readme": readme}
+        branches = [ref.name for ref in refs.refs(code, BRANCHES)[:MAX_OFFERED_BRANCHES]]
+    shown = {"place": revision_path, "page": page, "last": last, "readme": readme, "branches": branches}
     return render_template("repositories/folder.html", project=project, **shown)
 
 
@@ -133,7 +138,8 @@ def _show_commits(project: Project, text: str | None) -> str:
             )
             commits, complete = history.commits_in_time(code, wanted, page.offset, page.size + 1)
     following = number + 1 if len(commits) > page.size else None
-    shown = ShownPage(commits[: page.size], number, 0, False, following, number - 1 if number > 1 else None)
+    before = number - 1 if number > 1 else None
+    shown = ShownPage(commits[: page.size], number, 0, False, following, before, page.size)
     values = {"place": revision_path, "page": shown, "complete": complete, "search": search, "author": author}
     return render_template("repositories/commits.html", project=project, **values)
 

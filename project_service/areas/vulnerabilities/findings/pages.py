@@ -56,7 +56,7 @@ ENVELOPE = FeedbackEnvelopeSchema()
 
 navigation.add(
     navigation.NavigationEntry(
-        *("Security", f"{HOME}/dashboard", 45, Ability.READ_VULNERABILITIES), within=(f"{HOME}/", "/-/pipelines")
+        *("Security", f"{HOME}/dashboard", 50, Ability.READ_VULNERABILITIES), within=(f"{HOME}/", "/-/pipelines")
     )
 )
 

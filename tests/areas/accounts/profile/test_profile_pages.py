@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from project_service.domain.sign_ins import MAX_FAILURES_OF_ACCOUNT
@@ -9,7 +11,7 @@ from project_service.domain.tokens import BrowserSession
 from project_service.kit.db.session import db
 from project_service.kit.security.passwords import password_matches
 from tests.areas.accounts.sign_in.test_sessions import is_signed_in, sign_in
-from tests.support.sample_data import MAX, PASSWORD, SAM, reload
+from tests.support.sample_data import ADA, MAX, PASSWORD, SAM, reload
 from tests.support.visitors import Visitor
 
 PROFILE, SESSIONS = "/-/profile", "/-/profile/sessions"
@@ -36,8 +38,18 @@ def test_a_profile_is_changed_and_the_theme_is_used(maintainer, people):
     assert '<html lang="en" data-theme="dark">' in maintainer.get("/").text
 
 
+def test_pages_show_times_in_the_zone_of_the_reader(visit, people):
+    ada = visit(ADA)
+    ada.send(PROFILE, name="Ada", email=people[ADA].email, theme="light", time_zone="Asia/Kathmandu")
+
+    times = re.findall(r'title="[^"]+ UTC">[^<]+ \+0545</time>', ada.get("/-/styleguide").text)
+
+    assert len(times) == 1
+
+
 @pytest.mark.parametrize(
-    ("field", "value"), [("name", ""), ("email", "none"), ("email", "sam@example.org"), ("theme", "pink")]
+    ("field", "value"),
+    [("name", ""), ("email", "none"), ("email", "sam@example.org"), ("theme", "pink"), ("time_zone", "Mars")],
 )
 def test_an_invalid_profile_is_refused(field, value, maintainer, people):
     before = people[MAX].name, people[MAX].email

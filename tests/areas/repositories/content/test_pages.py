@@ -27,6 +27,9 @@ from tests.support.sample_data import MAX
         ("commit/v1.0", "+&lt;html&gt;&lt;script&gt;alert(1)"),
         ("branches", "merged"),
         ("tags", "Release 1.1"),
+        ("find_file/main?search=man+DOCS", "docs/manual.md"),
+        ("find_file/main?search=nowhere", "No file has this in its path."),
+        ("graphs/main", "Contributors"),
     ],
 )
 def test_pages_show_the_content_of_the_repository(address, expected, visit, code, project):
@@ -115,3 +118,9 @@ def test_raw_content_of_a_commit_is_cached_longer_than_that_of_a_branch(visit, a
     ]
     again = visit(MAX).get(f"{raw}/main/page.html", headers={"If-None-Match": responses[0].headers["ETag"]})
     assert (again.status_code, again.data) == (304, b"")
+
+
+def test_a_chosen_branch_leads_to_its_files(visit, code, project):
+    response = visit(MAX).get(f"/{project.full_path}/-/tree?branch=feature/x")
+
+    assert response.location == f"/{project.full_path}/-/tree/feature/x"

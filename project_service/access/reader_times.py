@@ -1,0 +1,95 @@
+"""Template filters of times: in the zone of the reader, and relative to now."""
+
+from __future__ import annotations
+
+import datetime as dt
+import zoneinfo
+from functools import cache
+
+from flask import Flask
+
+from project_service.access.identity import caller
+from project_service.kit import clock
+
+# units of relative times in seconds, largest first
+TIME_UNITS = ((365 * 86400, "year"), (30 * 86400, "month"), (86400, "day"), (3600, "hour"), (60, "minute"))
+PREFIXES_WITHOUT_PLACES = ("Etc/", "SystemV/", "US/", "posix/", "right/")
+
+
+def init_app(app: Flask) -> None:
+    """Register the filters."""
+    app.add_template_filter(day, "day")
+    app.add_template_filter(moment, "moment")
+    app.add_template_filter(utc, "utc")
+    app.add_template_filter(ago, "ago")
+    app.add_template_filter(ahead, "ahead")
+    app.add_template_filter(hour, "hour")
+    app.add_template_filter(duration, "duration")
+
+
+@cache
+def zone_names() -> tuple[str, ...]:
+    """Return the time zones that a user can choose: those named by a place, in alphabetical order."""
+    names = (name for name in zoneinfo.available_timezones() if "/" in name)
+    return tuple(sorted(name for name in names if not name.startswith(PREFIXES_WITHOUT_PLACES)))
+
+
+def local(time: dt.datetime) -> dt.datetime:
+    """Return a time in the zone that the caller has chosen, by default UTC."""
+    name = caller().time_zone
+    return time.astimezone(zoneinfo.ZoneInfo(name) if name in zone_names() else dt.UTC)
+
+
+def day(date_or_time: dt.date) -> str:
+    """Format a date, or the date of a time in the zone of the reader."""
+    date = local(date_or_time) if isinstance(date_or_time, dt.datetime) else date_or_time
+    return date.strftime("%-d %b %Y")
+
+
+def moment(time: dt.datetime) -> str:
+    """Format a time in the zone of the reader, with the name of the zone."""
+    return local(time).strftime("%-d %b %Y %H:%M:%S %Z")
+
+
+def hour(time: dt.datetime) -> str:
+    """Format an hour in the zone of the reader."""
+    return local(time).strftime("%-d %b %H:%M")
+
+
+def duration(length: dt.timedelta) -> str:
+    """Format a duration in its two largest units, such as "2 hours 5 minutes"."""
+    largest = _length(length)
+    if not largest:
+        return "less than a minute"
+    count, unit = largest.split()
+    seconds = next(seconds for seconds, name in TIME_UNITS if unit.startswith(name))
+    smaller = _length(length - dt.timedelta(seconds=int(count) * seconds))
+    return f"{largest} {smaller}" if smaller else largest
+
+
+def utc(time: dt.datetime) -> str:
+    """Format a time in UTC."""
+    return time.astimezone(dt.UTC).strftime("%-d %b %Y %H:%M:%S UTC")
+
+
+def ago(moment: dt.datetime) -> str:
+    """Say how long ago a moment was; moments that tools report may be in the future."""
+    passed = clock.now() - moment
+    length = _length(abs(passed))
+    if not length:
+        return "just now"
+    return f"{length} ago" if passed > dt.timedelta() else f"in {length}"
+
+
+def ahead(moment: dt.datetime) -> str:
+    """Say how far in the future a moment is."""
+    return f"in {_length(moment - clock.now()) or 'less than a minute'}"
+
+
+def _length(time: dt.timedelta) -> str:
+    """Format a duration in its largest unit; empty below a minute."""
+    for length, unit in TIME_UNITS:
+        number = int(time.total_seconds() // length)
+        if number >= 1:
+            return f"{number} {unit}{'s' if number > 1 else ''}"
+    return ""

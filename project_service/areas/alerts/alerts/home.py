@@ -1,0 +1,68 @@
+"""Panels of open alerts on the home page, the page of a group and the wall; the health mark of alerts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import func, select, text
+
+from project_service.access import health_marks, panels
+from project_service.access.home_scope import HomeScope
+from project_service.access.rules import projects_with_alerts
+from project_service.areas.alerts import queries
+from project_service.areas.alerts.models import Alert, Severity, listed_at
+from project_service.domain.access_levels import Role
+from project_service.domain.projects import Project
+from project_service.kit.db.first_rows import first_of_each
+from project_service.kit.db.session import db
+from project_service.kit.http.pagination import MAX_COUNTED_ROWS
+
+MAX_SHOWN = 10
+MAX_TODOS_SHOWN = 5
+IS_OPEN = text("status <> 2 AND status <> 3")  # as the index has it
+NEWEST_FIRST = (listed_at.desc(), Alert.id.desc())
+
+
+def fill_counts(scope: HomeScope) -> dict[str, Any]:
+    """Count the open alerts of the projects by severity, up to ``MAX_COUNTED_ROWS`` in all."""
+    opened = select(Alert.severity).where(Alert.project_id.in_(scope.projects(Role.DEVELOPER)), IS_OPEN)
+    limited = opened.limit(MAX_COUNTED_ROWS + 1).subquery()
+    counted = select(limited.c.severity, func.count()).group_by(limited.c.severity)
+    counts: dict[int, int] = dict(db.session.execute(counted).all())
+    is_more = sum(counts.values()) > MAX_COUNTED_ROWS
+    return {"counts": [(severity, counts.get(severity, 0)) for severity in Severity], "is_more": is_more}
+
+
+def fill_newest(scope: HomeScope) -> dict[str, Any]:
+    """Return the newest open alerts of the projects, each with its project."""
+    projects = scope.projects(Role.DEVELOPER)
+    first = first_of_each(projects, Alert, Alert.project_id, [IS_OPEN], NEWEST_FIRST, MAX_SHOWN)
+    columns = Alert.iid, Alert.title, Alert.severity, Alert.status, listed_at.label("listed_at"), Project.full_path
+    alerts = select(*columns).join(Project, Project.id == Alert.project_id).where(Alert.id.in_(first))
+    rows = db.session.execute(alerts.order_by(*NEWEST_FIRST).limit(MAX_SHOWN)).all()
+    return {"alerts": rows, "severity": Severity}
+
+
+def fill_todos(scope: HomeScope) -> dict[str, Any]:
+    """Return the newest to-do items of the caller; none on the page of a group."""
+    if scope.group is not None:
+        return {"todos": [], "is_more": False}
+    pending = queries.todos_of(projects_with_alerts(scope.caller), scope.caller.user_id or 0, done=False)
+    todos = db.session.scalars(pending.limit(MAX_TODOS_SHOWN + 1)).all()
+    return {"todos": todos[:MAX_TODOS_SHOWN], "is_more": len(todos) > MAX_TODOS_SHOWN}
+
+
+panels.add(panels.Panel("home", 45, "alerts/home_todos.html", fill_todos))
+for _page in ("home", "wall"):
+    panels.add(panels.Panel(_page, 10, f"alerts/{_page}_counts.html", fill_counts))
+    panels.add(panels.Panel(_page, 20, f"alerts/{_page}.html", fill_newest))
+health_marks.add(
+    health_marks.HealthMark(
+        noun="alert",
+        tone="bad",
+        order=10,
+        path="/-/alert_management",
+        counted=lambda: select(Alert.id).where(Alert.project_id == Project.id, IS_OPEN),
+        readable=projects_with_alerts,
+    )
+)

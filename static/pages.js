@@ -138,11 +138,6 @@ for (const part of document.querySelectorAll("[data-suggests]")) {
     timer = setTimeout(suggest, 200);
   });
 }
-// keys of links, off inside fields and with modifiers
-addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea, [contenteditable]")) return;
-  document.querySelector(`a[data-key="${CSS.escape(event.key)}"]`)?.click();
-});
 // buttons that do what scripts do by themselves
 for (const button of document.querySelectorAll("[data-needless]")) button.hidden = true;
 // large files: while one is sent, the form shows how much of it has been
@@ -276,4 +271,5 @@ addEventListener("keydown", (event) => {
     field.closest(".menus")?.parentNode.querySelector("details.menu")?.setAttribute("open", "");
     field.focus();
   } else if (event.key === "?") document.getElementById("keys")?.showModal();
+  else if (after !== "g") document.querySelector(`a[data-key="${CSS.escape(event.key)}"]`)?.click();
 });

@@ -122,7 +122,7 @@ REFUSED = [
     ("/groups/new", {"name": "", "path": "crew", "description": "About <shops>"}, "can't be blank"),
     (VARIABLES, {"key": "REGION", "value": "About <shops>"}, "(REGION) has already been taken"),
     (VARIABLES, {"key": "no-dash", "value": "About <shops>"}, "can contain only letters"),
-    (VARIABLES, {"key": "A", "value": "About <shops>", "masked": "y"}, "is invalid"),
+    (VARIABLES, {"key": "A", "value": "About <shops>", "masked": "y"}, "not allowed in a masked"),
     (VARIABLES, {"key": "A", "value": "b", "environment_scope": "About <shops>"}, "can contain only letters"),
     (VARIABLES, {"key": "A", "value": "About <shops>", "variable_type": "pipe"}, "Not a valid choice"),
     (TAGS, {"name": "v*", "create_access_level": "40"}, "Name has already been taken"),

@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from wtforms import BooleanField, SelectField, StringField, TextAreaField
 
 from project_service.areas.variables.models import ENV_VAR, FILE
+from project_service.kit.http.errors import ServiceError
 from project_service.kit.http.forms import Form
+
+INVALID = "is invalid"  # what the API says of a value that cannot be masked
+MIN_MASKED_LENGTH = 8
+MAX_NAMED_CHARACTERS = 3
+CHARACTER_NAMES = {" ": "the space", "\n": "the line break", "\r": "the line break", "\t": "the tab"}
+UNMASKABLE = {False: re.compile(r"[^a-zA-Z0-9_+=/@:.~-]"), True: re.compile(r"\s")}  # by whether the value is raw
+
+
+def broken_mask_rules(value: str, *, raw: bool) -> str:
+    """Say which rules keep a value from being masked; empty if it can be masked (variables reference, section 9)."""
+    broken = []
+    if len(value) < MIN_MASKED_LENGTH:
+        broken.append(f"must be at least {MIN_MASKED_LENGTH} characters to be masked")
+    names = dict.fromkeys(CHARACTER_NAMES.get(one, f"“{one}”") for one in UNMASKABLE[raw].findall(value))
+    if names:
+        shown = ", ".join(list(names)[:MAX_NAMED_CHARACTERS])
+        more = " and others are" if len(names) > MAX_NAMED_CHARACTERS else " are" if len(names) > 1 else " is"
+        broken.append(f"{shown}{more} not allowed in a masked value")
+    return "; ".join(broken)
 
 
 class VariableFields(Form):
@@ -19,6 +40,12 @@ class VariableFields(Form):
     protected = BooleanField("Protect variable", description="Only for jobs on protected branches and tags.")
     raw = BooleanField("Raw value", description="“$” has no meaning in it.")
     description = StringField("Description")
+
+    def refuse(self, error: ServiceError) -> None:
+        """Add the messages of an error to their fields; at the value, the rules of masking that it breaks."""
+        super().refuse(error)
+        broken = broken_mask_rules(self.value.data or "", raw=self.raw.data)
+        self.value.errors = [broken if text == INVALID and broken else text for text in self.value.errors]
 
     def fields(self) -> dict[str, Any]:
         """Return what a service takes; the key is not among it."""

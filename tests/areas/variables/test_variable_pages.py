@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from project_service.areas.variables.forms import broken_mask_rules
 from project_service.areas.variables.models import GroupVariable, InstanceVariable, Variable
 from project_service.domain.audit.models import AuditEvent
 from project_service.domain.tracker.environments import Environment
@@ -193,3 +194,17 @@ def test_inherited_variables_that_the_project_overrides_are_struck_through(admin
 
     assert "<s><code>G</code></s>" in text
     assert "<s><code>A</code></s>" not in text  # the project has it for some environments only
+
+
+@pytest.mark.parametrize(
+    ("value", "raw", "expected"),
+    [
+        ("short one", False, "the space is not allowed in a masked value"),
+        ("a b", True, "must be at least 8 characters to be masked; the space is not allowed in a masked value"),
+        ("<a>;{b}-longer", False, "“<”, “>”, “;” and others are not allowed in a masked value"),
+        ("fine-enough", False, ""),
+    ],
+    ids=["space", "short", "many", "fine"],
+)
+def test_a_refused_mask_names_the_rules(value, raw, expected):
+    assert broken_mask_rules(value, raw=raw) == expected

@@ -108,6 +108,7 @@ from project_service.areas.variables import routes as variables
 from project_service.areas.variables.effective import pages as effective_variable_pages
 from project_service.areas.variables.effective import routes as effective_variables
 from project_service.areas.vulnerabilities.findings import home as findings_home
+from project_service.areas.vulnerabilities.findings import list_pages as vulnerabilities_lists
 from project_service.areas.vulnerabilities.findings import pages as vulnerabilities_pages
 from project_service.areas.vulnerabilities.findings import routes as vulnerabilities
 from project_service.areas.webhooks import pages as web_hook_pages
@@ -237,6 +238,7 @@ PAGES = (
     silence_pages.pages,
     notification_actions.pages,
     environments_pages.pages,
+    vulnerabilities_lists.list_pages,
     vulnerabilities_pages.pages,
     transfers_pages.pages,
     web_hook_pages.pages,

@@ -12,7 +12,6 @@ from project_service.cli import (
     database,
     instance,
     processes,
-    reports,
     transfer_progress,
     variables,
 )
@@ -28,7 +27,7 @@ def commands() -> None:
     """All commands but ``serve``."""
 
 
-for module in (accounts, alerts, archives, database, instance, processes, reports, variables):
+for module in (accounts, alerts, archives, database, instance, processes, variables):
     for command in module.COMMANDS:
         commands.add_command(command)
 

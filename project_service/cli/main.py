@@ -1,7 +1,7 @@
 """Operator commands: ``project-service …``.
 
-Importing the application takes about a second: ``serve`` does it once it is sure that it can run here, the others when
-one of them is called.
+Importing the application takes about a second: ``serve`` does it once it is sure that it can run here, ``report check``
+only without a server to ask, the others when one of them is called.
 """
 
 from __future__ import annotations
@@ -10,22 +10,18 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from project_service.cli import output
+from project_service.cli import error_texts, output, reports
 from project_service.kit import logs
 from project_service.runtime import serving
-from project_service.runtime.embedded_redis import EmbeddedRedisError
-from project_service.runtime.supervisor import ChildFailed, SupervisorError
-from project_service.settings import Settings, SettingsError
+from project_service.runtime.supervisor import ChildFailed
+from project_service.settings import Settings
 
 if TYPE_CHECKING:
     from project_service.kit.http.responses import Application
-
-REFUSALS = (SettingsError, serving.ServeError, EmbeddedRedisError, SupervisorError)
 
 
 class Commands(click.Group):
@@ -61,6 +57,9 @@ def serve(host: str, port: int, workers: int) -> None:
     sys.exit(serving.serve(settings, host, port, workers, _prepare))
 
 
+main.add_command(reports.security_report)
+
+
 def _prepare(app: Application) -> None:
     from project_service.cli import processes  # noqa: PLC0415  # as in _application_commands
 
@@ -75,32 +74,13 @@ def _errors_in_one_line() -> Iterator[None]:
         return
     except ChildFailed as error:  # it has printed why
         sys.exit(error.status)
-    except REFUSALS as error:
-        text: str | None = str(error)
-    except OSError as error:
-        text = _os_error_text(error)
     except Exception as error:
-        from project_service.cli import application  # noqa: PLC0415  # as in _application_commands
-
-        text = application.error_text(error)
+        text = error_texts.text_of(error)
         if text is None:
             raise
     output.discard()
     click.echo(f"project-service: {text}", err=True)
     sys.exit(1)
-
-
-def _os_error_text(error: OSError) -> str:
-    """The text for a file or an output that cannot be read or written."""
-    text = output.write_error(error)
-    if text is not None:
-        return text
-    if not isinstance(error.filename, str):
-        return f"a file cannot be read or written ({error})"
-    file, data_dir = Path(error.filename).absolute(), Settings.from_environment().data_dir
-    if file.is_relative_to(data_dir) or data_dir.is_relative_to(file):  # or its future place
-        return f"PROJECT_SERVICE_DATA_DIR: cannot be used ({error})"
-    return f"{file} cannot be used ({error.strerror})"
 
 
 def _application_commands() -> click.Group:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import subprocess
 import sys
@@ -16,30 +15,7 @@ from project_service.cli import main
 from project_service.factory import create_app
 from project_service.kit.db.session import db
 from project_service.settings import Settings
-from tests.support import sample_data
 from tests.support.security_reports import report, vulnerability
-
-
-@pytest.fixture(autouse=True)
-def _quiet_again():
-    """Put the logs back as the tests have them: every command configures them."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-
-
-@pytest.fixture
-def environment(tmp_path):
-    """A service of its own with the project ``shop/till``."""
-    found = {"PROJECT_SERVICE_DATA_DIR": str(tmp_path / "var"), "PROJECT_SERVICE_LOG_LEVEL": "ERROR"}
-    assert CliRunner().invoke(main.main, ["db", "upgrade"], env=found).exit_code == 0
-    with create_app(Settings.from_environment(found)).app_context():
-        sample_data.make_project("till", sample_data.make_group("shop"))
-        db.session.remove()
-        db.engine.dispose()
-    return found
 
 
 @pytest.fixture

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import gitlab
@@ -171,3 +173,48 @@ def test_a_data_directory_is_served_once(service):
 
 def test_a_deletion_accepted_without_redis_is_completed_later(service, deletion):
     assert wait_for(lambda: is_done(service, deletion), 4 * service.patience)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("moment", [0.4, 0.6, 0.8])
+def test_web_processes_that_are_killed_amid_matching_leave_all_states(moment, service, gl, group):
+    project, twin = (gl.projects.create({"name": name, "namespace_id": group.id}) for name in ("one", "two"))
+    before, after = scan_of(range(9_000)), scan_of(range(2_000, 11_000))
+    for one in (project, twin):
+        upload(gl, one, before)
+    began = time.monotonic()
+    right = upload(gl, twin, after)
+    seconds = time.monotonic() - began
+
+    with ThreadPoolExecutor() as pool:
+        sent = pool.submit(upload, gl, project, after)
+        time.sleep(moment * seconds)
+        for process in web_processes(service):
+            os.kill(process, signal.SIGKILL)
+        assert sent.exception() is not None
+    assert wait_for(lambda: service.get("/-/readiness") == 200, service.patience)
+
+    states = f"/projects/{project.id}/tracked_findings?per_page=1&state="
+    assert [gl.http_list(states + state).total for state in ("detected", "resolved")] == [9_000, 0]
+    assert upload(gl, project, after) == right == {**right, "new": 2_000, "known": 7_000, "resolved": 2_000}
+
+
+def scan_of(numbers):
+    """The report of a scanner with a finding for each number."""
+    results = [
+        {
+            "ruleId": "R",
+            "message": {"text": f"Found {number}."},
+            "locations": [
+                {"physicalLocation": {"artifactLocation": {"uri": f"{number}.py"}, "region": {"startLine": 1}}}
+            ],
+        }
+        for number in numbers
+    ]
+    return json.dumps({"version": "2.1.0", "runs": [{"tool": {"driver": {"name": "Scan"}}, "results": results}]})
+
+
+def upload(gl, project, report):
+    """Upload a report; return what is counted as new, known and gone."""
+    files = {"file": ("scan.sarif", report, "application/json")}
+    return gl.http_post(f"/projects/{project.id}/security_reports", files=files, timeout=300)["tracking"]

@@ -53,6 +53,8 @@ class Confidence(enum.IntEnum):
 
 
 SEVERITIES = {level.text: level for level in FindingSeverity}
+# the severities at which a gate may fail, the worst first; unknown ones count only if they are asked for
+THRESHOLDS = ("critical", "high", "medium", "low", "info")
 CONFIDENCES = {level.text: level for level in Confidence}
 
 

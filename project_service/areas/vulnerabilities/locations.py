@@ -77,6 +77,13 @@ def where_of(location: Location) -> str:
     return lines_of(location) or text(location.get("image")) or text(location.get("path"))
 
 
+def package_text(location: Location) -> str:
+    """Return the package of a location with its version, such as ``lodash 4.17.20``; empty for one that is in none."""
+    name = _package(location)
+    version = text(location["dependency"].get("version")) if name else ""
+    return f"{name} {version}".strip()
+
+
 def image_without_tag(image: str) -> str:
     """Return the name of an image without a tag that changes with every build; a version is part of the name and stays.
 

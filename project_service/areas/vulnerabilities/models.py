@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-from sqlalchemy import JSON, ForeignKey, Index, UniqueConstraint, false
+from sqlalchemy import JSON, ForeignKey, Index, UniqueConstraint, false, text
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.areas.vulnerabilities.levels import Confidence, FindingSeverity
@@ -29,6 +29,10 @@ from project_service.kit.db.text_search import TextIndex
 DISMISSAL = "dismissal"
 ISSUE = "issue"
 MERGE_REQUEST = "merge_request"
+IS_DISMISSED: dict[str, Any] = {
+    "sqlite_where": text("dismissed IS 1"),
+    "postgresql_where": text("dismissed IS true"),
+}
 FEEDBACK_TYPES = (DISMISSAL, ISSUE, MERGE_REQUEST)
 DISMISSAL_REASONS = {
     "acceptable_risk": "Acceptable risk",
@@ -132,6 +136,7 @@ class Finding(Model):
         Index("ix_findings_report_id", "report_id", "position"),
         index_where_present("ix_findings_package", "package", "report_id"),
         index_where_present("ix_findings_tracked_id", "tracked_id"),
+        Index("ix_findings_dismissed", "project_id", **IS_DISMISSED),
     )
 
     project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
@@ -235,6 +240,18 @@ class TrackedFindingState(Base):
     reappeared_at: Mapped[dt.datetime | None]
     reappeared_pipeline_id: Mapped[int | None]
     reappearances: Mapped[int]
+
+
+class OpenFindingDay(Base):
+    """How many findings of a severity were open on a branch at the end of a day on which that has changed."""
+
+    __tablename__ = "open_finding_days"
+
+    project_id: Mapped[int] = mapped_column(Key, ForeignKey("projects.id", ondelete="CASCADE"), primary_key=True)
+    ref: Mapped[str] = mapped_column(primary_key=True)
+    day: Mapped[dt.date] = mapped_column(primary_key=True)
+    severity_order: Mapped[int] = mapped_column(Key, primary_key=True, autoincrement=False)
+    open: Mapped[int]
 
 
 class FindingCount(Base):

@@ -48,6 +48,17 @@ def file_names(project: Project, revisions: Iterable[str]) -> frozenset[bytes] |
     return None
 
 
+def revision_with_file(project: Project, revisions: Iterable[str], path: str) -> str | None:
+    """The first of some revisions that has a file; ``None`` without one."""
+    with code_of(project) as code, suppress(ReadingFailed):
+        for revision in revisions if code is not None else ():
+            commit = None if code is None else code.resolve(revision)
+            entry = None if code is None or commit is None else code.entry(commit, path)
+            if entry is not None and entry.type == BLOB:
+                return revision
+    return None
+
+
 def issue_templates(project: Project) -> list[str]:
     """The names of the templates for new issues: Markdown files of the default branch."""
     with code_of(project) as code:

@@ -25,12 +25,19 @@ def _chunks(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[st
     writer = csv.writer(text)
     writer.writerow(header)
     for row in rows:
-        writer.writerow([safe_cell(value) for value in row])
+        writer.writerow(map(safe_cell, row))
         if text.tell() >= CHUNK_BYTES:
             yield text.getvalue()
             text.seek(0)
             text.truncate()
     yield text.getvalue()
+
+
+def csv_line(row: Iterable[Any]) -> bytes:
+    """Return one line of a CSV file."""
+    text = io.StringIO(newline="")
+    csv.writer(text).writerow(map(safe_cell, row))
+    return text.getvalue().encode()
 
 
 def safe_cell(value: Any) -> Any:

@@ -6,19 +6,23 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Select, exists, func, select
+from sqlalchemy import ColumnElement, Select, String, cast, exists, func, or_, select
 from sqlalchemy.orm import aliased
 
 from project_service.areas.vulnerabilities.findings.queries import default_branch
 from project_service.areas.vulnerabilities.models import Component, Finding, Pipeline, SecurityReport
 from project_service.areas.vulnerabilities.report_types import CONTAINER_SCANNING, DEPENDENCY_SCANNING
 from project_service.domain.projects import Project
+from project_service.kit import exact_json
 from project_service.kit.db import large_texts
 from project_service.kit.db.searching import contains
 from project_service.kit.db.session import db
 from project_service.kit.http.pagination import ListedRows, Listing
 
 BILL_FORMAT = "cyclonedx"
+UNKNOWN_LICENSE = "unknown"
+MAX_LICENSES = 1_000
+_LICENSES = cast(Component.licenses, String)
 PACKAGE_TYPES = DEPENDENCY_SCANNING, CONTAINER_SCANNING
 
 
@@ -32,7 +36,12 @@ class Dependency:
 
 
 def components_of(
-    project: Project, branch: str | None, *, search: str | None = None, package_manager: Collection[str] | None = None
+    project: Project,
+    branch: str | None,
+    *,
+    search: str | None = None,
+    package_manager: Collection[str] | None = None,
+    license: Collection[str] | None = None,
 ) -> Select[Any] | Listing:
     """Return the components of the newest bill of each scanner and category, by name and version, each package once."""
     bills = _newest_reports(project, branch, SecurityReport.format == BILL_FORMAT)
@@ -53,6 +62,8 @@ def components_of(
         statement = statement.where(contains(search, Component.name))
     if package_manager:
         statement = statement.where(Component.package_manager.in_(package_manager))
+    if license:
+        statement = statement.where(or_(*map(_is_licensed, license)))
     return statement.order_by(Component.name, Component.version, Component.report_id, Component.position)
 
 
@@ -61,6 +72,21 @@ def managers_of(project: Project, branch: str | None) -> list[str]:
     bills = _newest_reports(project, branch, SecurityReport.format == BILL_FORMAT)
     found = select(Component.package_manager).where(Component.report_id.in_(bills)).distinct()
     return sorted(db.session.scalars(found))
+
+
+def licenses_of(project: Project, branch: str | None) -> list[str]:
+    """Return the names of the first ``MAX_LICENSES`` different licenses of the components of a branch, in order."""
+    bills = _newest_reports(project, branch, SecurityReport.format == BILL_FORMAT)
+    found = select(_LICENSES).where(Component.report_id.in_(bills)).distinct().order_by(_LICENSES)
+    names = {one["name"] for text in db.session.scalars(found.limit(MAX_LICENSES)) for one in exact_json.loads(text)}
+    return sorted(names)
+
+
+def _is_licensed(name: str) -> ColumnElement[bool]:
+    """Whether a component has a license, or none for ``UNKNOWN_LICENSE``; the column is a list of objects in JSON."""
+    if name == UNKNOWN_LICENSE:
+        return _LICENSES == "[]"
+    return _LICENSES.contains(exact_json.dumps({"name": name}).decode()[1:-1], autoescape=True)
 
 
 def with_findings(project: Project, branch: str | None, components: list[Component]) -> list[Dependency]:

@@ -1,4 +1,4 @@
-"""Pages: security dashboard, finding, upload of a report; routes for feedback as clients of the pages send it."""
+"""Pages of a finding, the dependencies, the upload of a report; routes for feedback as clients of the pages send it."""
 
 from __future__ import annotations
 
@@ -6,26 +6,22 @@ from typing import Any
 
 from flask import Response, flash, redirect, render_template, request
 
-from project_service.access import navigation
 from project_service.access.abilities import Ability, allowed, judge
 from project_service.access.api import json_response, no_content
 from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
-from project_service.areas.vulnerabilities.findings import charts, dependencies, queries, service
+from project_service.areas.vulnerabilities.findings import dependencies, queries, service
 from project_service.areas.vulnerabilities.findings.forms import DismissForm, UploadForm
 from project_service.areas.vulnerabilities.findings.schemas import FeedbackEnvelopeSchema, FeedbackSchema, blob_path
 from project_service.areas.vulnerabilities.formats.documents.report_json import BrokenReport
 from project_service.areas.vulnerabilities.formats.documents.unpacking import MAX_REPORT_BYTES
 from project_service.areas.vulnerabilities.ingestion import ingestion, uploads
-from project_service.areas.vulnerabilities.levels import Confidence, FindingSeverity
-from project_service.areas.vulnerabilities.locations import lines_of, where_of
-from project_service.areas.vulnerabilities.models import DISMISSAL_REASONS, ISSUE, Finding, Pipeline
+from project_service.areas.vulnerabilities.locations import lines_of
+from project_service.areas.vulnerabilities.models import DISMISSAL_REASONS, ISSUE, Finding
 from project_service.areas.vulnerabilities.report_types import REPORT_TYPES
-from project_service.areas.vulnerabilities.tracking import board
-from project_service.areas.vulnerabilities.tracking import queries as tracking_queries
 from project_service.domain.projects import Project
-from project_service.kit.db.session import db
-from project_service.kit.http.errors import Forbidden, Invalid, NotFound, Unprocessable
+from project_service.domain.repositories import contents
+from project_service.kit.http.errors import Forbidden, Invalid, Unprocessable
 from project_service.kit.http.forms import Form
 from project_service.kit.http.pagination import read_page
 from project_service.kit.http.parameters import parameters
@@ -34,31 +30,10 @@ from project_service.kit.http.schemas import load
 pages = PageBlueprint("vulnerability_pages", __name__)
 HOME = "/-/security"
 FEEDBACK = "/<path:project>/-/vulnerability_feedback"
-DASHBOARD = f"/<path:project>{HOME}/dashboard"
 REPORTS = f"/<path:project>{HOME}/reports/new"
 DEPENDENCIES = f"/<path:project>{HOME}/dependencies"
 ONE = f"/<path:project>{HOME}/findings/<int:finding_id>"
-WORST_FIRST = sorted(FindingSeverity, reverse=True)
-SUREST_FIRST = sorted(Confidence, reverse=True)
-# filters of the list with their labels
-FILTERS: dict[str, dict[str, str]] = {
-    "severity": {level.text: level.title for level in WORST_FIRST},
-    "confidence": {level.text: level.title for level in SUREST_FIRST},
-    "report_type": REPORT_TYPES,
-}
-OPEN = ("detected",)
-STATES_SHOWN = {
-    "dismissed": ("dismissed",),
-    "resolved": ("resolved",),
-    "all": ("detected", "dismissed", "resolved"),
-}
 ENVELOPE = FeedbackEnvelopeSchema()
-
-navigation.add(
-    navigation.NavigationEntry(
-        *("Security", f"{HOME}/dashboard", 50, Ability.READ_VULNERABILITIES), within=(f"{HOME}/", "/-/pipelines")
-    )
-)
 
 
 @pages.post(FEEDBACK)
@@ -84,119 +59,6 @@ def delete_feedback(project: Project, feedback_id: int) -> Response:
     return no_content()
 
 
-@pages.get(DASHBOARD)
-@pages.signed_in
-@pages.allow(Ability.READ_VULNERABILITIES)
-def show_dashboard(project: Project) -> str:
-    """Show the findings of a project."""
-    number = request.args.get("pipeline_id")
-    if number:
-        pipeline = queries.requested_pipeline(project, number)
-        if pipeline is None:
-            raise NotFound("Pipeline")
-        return _dashboard(project, pipeline)
-    branch = request.args.get("branch") or queries.default_branch(project)
-    newest = db.session.scalar(board.runs_of(project, branch).limit(1))
-    if newest is None or not board.is_tracked(project, branch):  # reports of releases that tracked nothing
-        return _dashboard(project, newest)
-    return _branch(project, branch, newest)
-
-
-@pages.get("/<path:project>/-/pipelines")
-@pages.signed_in
-@pages.allow(Ability.READ_VULNERABILITIES)
-def list_pipelines(project: Project) -> str:
-    """Show the pipelines that brought reports of scanners."""
-    branch = request.args.get("branch", "")
-    page = read_page(board.runs_of(project, branch), request.args.get("page"))
-    return render_template(
-        "vulnerabilities/pipelines.html",
-        project=project,
-        page=page,
-        runs=board.with_counts(page.rows),
-        branch=branch,
-        branches=board.branches_of(project),
-    )
-
-
-@pages.get("/<path:project>/-/pipelines/<int:pipeline_id>")
-@pages.signed_in
-@pages.allow(Ability.READ_VULNERABILITIES)
-def show_pipeline(project: Project, pipeline_id: int) -> str:
-    """Show the findings of a pipeline, at the path that feedback has for it."""
-    pipeline = queries.requested_pipeline(project, str(pipeline_id))
-    if pipeline is None:
-        raise NotFound("Pipeline")
-    return _dashboard(project, pipeline)
-
-
-def _branch(project: Project, branch: str, newest: Pipeline) -> str:
-    """Show the findings of a branch, whichever reports they are from."""
-    filters: dict[str, Any] = _filters()
-    shown = request.args.get("state", "")
-    states = STATES_SHOWN.get(shown, OPEN) if request.args.get("scope") != "all" else ("detected", "dismissed")
-    scanner, only_new = request.args.get("scanner", ""), request.args.get("new") == "1"
-    options: dict[str, Any] = {"state": states, "scanner": scanner, "only_new": only_new}
-    others = {name: values for name, values in filters.items() if name != "severity"}
-    page = read_page(
-        tracking_queries.tracked_findings_of(project, branch, **options, **filters), request.args.get("page")
-    )
-    tracking_queries.prepare(page.rows)
-    return _render_dashboard(
-        project,
-        newest,
-        page=page,
-        rows=board.listed_states(page.rows),
-        wanted=filters,
-        counts=board.counts_of(tracking_queries.tracked_findings_of(project, branch, **options, **others)),
-        branch=branch,
-        branches=board.branches_of(project),
-        scanners=board.scanners_of(project),
-        runs=list(db.session.scalars(board.runs_of(project, branch).limit(board.MAX_RUNS))),
-        state=shown if shown in STATES_SHOWN else "",
-        scanner=scanner,
-        only_new=only_new,
-    )
-
-
-def _filters() -> dict[str, list[str]]:
-    return {name: [text for text in request.args.getlist(name) if text in FILTERS[name]] for name in FILTERS}
-
-
-def _dashboard(project: Project, pipeline: Pipeline | None) -> str:
-    """Show the findings of one pipeline."""
-    filters = _filters()
-    scope = "all" if request.args.get("scope") == "all" else "dismissed"
-    others = {name: values for name, values in filters.items() if name != "severity"}
-    page = read_page(queries.findings_of(pipeline, scope=scope, **filters), request.args.get("page"))
-    queries.prepare(page.rows)
-    return _render_dashboard(
-        project,
-        pipeline,
-        page=page,
-        rows=board.listed_findings(page.rows),
-        wanted=filters,
-        scope=scope,
-        counts=queries.counts_of(queries.findings_of(pipeline, scope=scope, **others)),
-        branch=None,
-    )
-
-
-def _render_dashboard(project: Project, pipeline: Pipeline | None, **values: Any) -> str:
-    return render_template(
-        "vulnerabilities/dashboard.html",
-        project=project,
-        pipeline=pipeline,
-        severities=WORST_FIRST,
-        options=FILTERS,
-        report_types=REPORT_TYPES,
-        where_of=where_of,
-        states=STATES_SHOWN,
-        chart=charts.last_pipelines(project),
-        **values,
-    )
-
-
 @pages.get(DEPENDENCIES)
 @pages.signed_in
 @pages.allow(Ability.READ_VULNERABILITIES)
@@ -204,7 +66,9 @@ def list_dependencies(project: Project) -> str:
     """Show the dependencies of a branch, with the findings about them."""
     branch = request.args.get("branch") or queries.default_branch(project)
     search, manager = request.args.get("search", "").strip(), request.args.get("package_manager", "")
-    found = dependencies.components_of(project, branch, search=search, package_manager=[manager] if manager else ())
+    license_name = request.args.get("license", "")
+    filters = {"package_manager": [manager] if manager else [], "license": [license_name] if license_name else []}
+    found = dependencies.components_of(project, branch, search=search, **filters)
     page = read_page(found, request.args.get("page"))
     return render_template(
         "vulnerabilities/dependencies.html",
@@ -213,12 +77,15 @@ def list_dependencies(project: Project) -> str:
         search=search,
         manager=manager,
         managers=dependencies.managers_of(project, branch),
+        license_name=license_name,
+        licenses=dependencies.licenses_of(project, branch),
+        unknown_license=dependencies.UNKNOWN_LICENSE,
         page=page,
         dependencies=dependencies.with_findings(project, branch, page.rows),
     )
 
 
-@pages.get(ONE)
+@pages.get(ONE, reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.READ_VULNERABILITIES)
 def show_finding(project: Project, finding_id: int) -> str:
@@ -226,7 +93,7 @@ def show_finding(project: Project, finding_id: int) -> str:
     return _page(project, queries.find_finding(project, finding_id), DismissForm())
 
 
-@pages.post(f"{ONE}/dismiss")
+@pages.post(f"{ONE}/dismiss", reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.DISMISS_VULNERABILITIES)
 def dismiss_finding(project: Project, finding_id: int) -> Any:
@@ -238,7 +105,7 @@ def dismiss_finding(project: Project, finding_id: int) -> Any:
     return _page(project, queries.find_finding(project, finding_id), form), 422
 
 
-@pages.post(f"{ONE}/undo")
+@pages.post(f"{ONE}/undo", reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.DISMISS_VULNERABILITIES)
 def undo_dismissal(project: Project, finding_id: int) -> Any:
@@ -252,7 +119,7 @@ def undo_dismissal(project: Project, finding_id: int) -> Any:
     return _acted(project, finding, undo)
 
 
-@pages.post(f"{ONE}/issue")
+@pages.post(f"{ONE}/issue", reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.DISMISS_VULNERABILITIES)
 def create_issue(project: Project, finding_id: int) -> Any:
@@ -316,11 +183,21 @@ def _page(project: Project, finding: Finding, form: DismissForm) -> str:
         report_types=REPORT_TYPES,
         reasons=DISMISSAL_REASONS,
         lines=lines_of(finding.data["location"]),
-        source=blob_path(finding),
+        source=_source(project, finding),
         is_markdown=finding.report.format not in uploads.GITLAB_FORMATS,
         dismissals=queries.dismissals_meaning(finding),
         form=form,
     )
+
+
+def _source(project: Project, finding: Finding) -> str:
+    """Return the path of the line of a finding, if the repository has it at the commit or on the branch; else empty."""
+    file, pipeline = finding.data["location"].get("file"), finding.pipeline
+    if not isinstance(file, str) or not file:
+        return ""
+    revisions = [one for one in (pipeline.sha, pipeline.ref) if one]
+    revision = contents.revision_with_file(project, revisions, file)
+    return "" if revision is None else blob_path(finding, revision)
 
 
 def _upload_page(project: Project, form: UploadForm) -> str:

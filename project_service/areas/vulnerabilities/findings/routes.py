@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from flask import Response
+
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint, WithSchema, json_response
+from project_service.areas.vulnerabilities.exports.files import export_response
 from project_service.areas.vulnerabilities.findings import dependencies, queries
 from project_service.areas.vulnerabilities.findings.schemas import (
     DependencyFilterSchema,
@@ -20,6 +23,7 @@ from project_service.areas.vulnerabilities.ingestion import ingestion
 from project_service.areas.vulnerabilities.tracking import gate
 from project_service.areas.vulnerabilities.tracking import queries as tracking_queries
 from project_service.areas.vulnerabilities.tracking.schemas import (
+    FindingExportSchema,
     SecurityGateFilterSchema,
     SecurityGateSchema,
     TrackedFindingFilterSchema,
@@ -27,6 +31,8 @@ from project_service.areas.vulnerabilities.tracking.schemas import (
 )
 from project_service.domain.projects import Project
 from project_service.kit.http.errors import Invalid, NotFound
+
+GATE_OPTIONS = ("fail_on", "fail_on_unknown", "list_new")
 
 api = ApiBlueprint("vulnerabilities", __name__, description="Vulnerability findings of projects.")
 
@@ -61,6 +67,16 @@ def list_tracked_findings(project: Project, fields: dict[str, Any]) -> WithSchem
     """List the findings of a branch across its reports, with their state, by default those of the default branch."""
     found = tracking_queries.tracked_findings_of(project, fields.pop("branch", None), **fields)
     return WithSchema(TrackedFindingSchema, found, tracking_queries.prepare)
+
+
+@api.get("/projects/<project>/tracked_findings/export", is_long=True)
+@api.signed_in
+@api.arguments(FindingExportSchema)
+@api.allow(Ability.READ_VULNERABILITIES)
+@api.response(200, content_type="*/*")
+def export_tracked_findings(project: Project, fields: dict[str, Any]) -> Response:
+    """Export the findings of a branch as CSV, SARIF or CycloneDX (VEX), by default those of the default branch."""
+    return export_response(project, fields.pop("format"), fields.pop("branch", None), fields)
 
 
 @api.get("/projects/<project>/security_gate")
@@ -104,7 +120,10 @@ def create_security_report(project: Project, fields: dict[str, Any]) -> Any:
     """Ingest a report of a scanner, whose format is found out, and store its findings in a pipeline."""
     file, report_type = fields.pop("file"), fields.pop("report_type", None)
     ref, sha = (_either(fields, *names) for names in (("ref", "branch"), ("sha", "commit")))
-    found = ingestion.ingest(project, file, report_type, **fields | {"ref": ref, "sha": sha})
+    options = {name: value for name in GATE_OPTIONS if (value := fields.pop(name, None)) not in (None, False)}
+    found = ingestion.ingest(
+        project, file, report_type, **fields | {"ref": ref, "sha": sha}, gate_options=options or None
+    )
     return json_response(IngestedSchema.dump_value(found)) if found.pipeline_id is None else found
 
 

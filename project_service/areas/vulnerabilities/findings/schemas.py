@@ -9,7 +9,7 @@ from urllib.parse import quote
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
 from project_service.access.rules import may_see_issue
-from project_service.areas.vulnerabilities.levels import CONFIDENCES, SEVERITIES
+from project_service.areas.vulnerabilities.levels import CONFIDENCES, SEVERITIES, THRESHOLDS
 from project_service.areas.vulnerabilities.locations import text
 from project_service.areas.vulnerabilities.models import DISMISSAL, ISSUE, MERGE_REQUEST, Feedback, Finding
 from project_service.areas.vulnerabilities.report_types import REPORT_TYPES
@@ -25,7 +25,7 @@ def feedback_path(project: Project) -> str:
     return f"/{project.full_path}/-/vulnerability_feedback"
 
 
-def blob_path(finding: Finding) -> str:
+def blob_path(finding: Finding, revision: str | None = None) -> str:
     """Return the path of the source of a finding at the commit of its pipeline; empty when it is in no file."""
     location = finding.data["location"]
     file = location.get("file")
@@ -33,7 +33,8 @@ def blob_path(finding: Finding) -> str:
         return ""
     first, last = (_line(location.get(name)) for name in ("start_line", "end_line"))
     pipeline = finding.pipeline
-    path = f"/{pipeline.project.full_path}/-/blob/{_quoted(pipeline.sha or pipeline.ref)}/{_quoted(file.lstrip('/'))}"
+    revision = revision or pipeline.sha or pipeline.ref
+    path = f"/{pipeline.project.full_path}/-/blob/{_quoted(revision)}/{_quoted(file.lstrip('/'))}"
     if not first:
         return path
     return f"{path}#L{first}" if last in ("", first) else f"{path}#L{first}-{last}"
@@ -220,6 +221,11 @@ class ReportUploadSchema(Schema):
     source_root = OptionalString(metadata={"description": "Absolute path that is cut off from paths of files."})
     pipeline_id = fields.Integer()
     dry_run = fields.Boolean(metadata={"description": "Do everything but store; the answer is 200 then."})
+    fail_on = OptionalString(
+        choices=THRESHOLDS, metadata={"description": "The answer has a `gate` that fails on this severity and worse."}
+    )
+    fail_on_unknown = fields.Boolean(metadata={"description": "Whether unknown severities fail the gate, too."})
+    list_new = fields.Boolean(metadata={"description": "The `gate` lists up to 1000 new findings."})
 
 
 class LeftSchema(Schema):
@@ -286,6 +292,7 @@ class IngestedSchema(CountsSchema):
     components = fields.Integer(metadata={"description": "Components for the list of dependencies."})
     reports = Embedded(ReportOfScannerSchema, many=True)
     warnings = Embedded(ReportWarningSchema, many=True)
+    gate = fields.ConditionalField(lambda one: one.gate is not None, lambda one: one.gate, type="object")
 
 
 class DependencyFilterSchema(Schema):
@@ -294,6 +301,7 @@ class DependencyFilterSchema(Schema):
     branch = OptionalString(metadata={"description": "The default branch by default."})
     search = OptionalString(metadata={"description": "Words that the name contains."})
     package_manager = fields.Array(fields.String(), metadata={"description": "Such as `npm` or `pip`."})
+    license = fields.Array(fields.String(), metadata={"description": "Such as `MIT`; `unknown` for none."})
 
 
 def _findings_of(dependency: Any) -> list[dict[str, Any]]:

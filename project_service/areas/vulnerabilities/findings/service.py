@@ -24,6 +24,7 @@ from project_service.areas.vulnerabilities.models import (
     Pipeline,
 )
 from project_service.areas.vulnerabilities.report_types import REPORT_TYPES
+from project_service.areas.vulnerabilities.tracking import trend
 from project_service.domain.projects import Project
 from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.issue_rules import LONGEST_TEXT, LONGEST_TITLE
@@ -43,8 +44,12 @@ WRONG_FINGERPRINT = "Project fingerprint is not that of the finding with this uu
 ISSUE_TITLE = "Investigate vulnerability: {}"
 
 
-def write_feedback(author: User, project: Project, **fields: Any) -> tuple[Feedback, bool]:
+def write_feedback(
+    author: User, project: Project, *, records_trend: bool = True, **fields: Any
+) -> tuple[Feedback, bool]:
     """Create feedback on a finding, or overwrite that of the same type; return it and whether it is new.
+
+    Without ``records_trend`` the caller records the open findings by day.
 
     Raises:
         Unprocessable: fields are invalid, or contradict the finding.
@@ -74,6 +79,8 @@ def write_feedback(author: User, project: Project, **fields: Any) -> tuple[Feedb
     db.session.flush()
     if feedback.feedback_type == DISMISSAL:
         apply_dismissal(feedback)
+        if records_trend:
+            _record_trend(project, about)
     if feedback.feedback_type in (DISMISSAL, ISSUE):
         hooks.announce_feedback(project, named)
     return feedback, is_new
@@ -98,6 +105,18 @@ def undo_dismissal(project: Project, feedback: Feedback) -> None:
     withdraw_dismissal(feedback)
     delete_locked(feedback)
     hooks.announce_feedback(project, named)
+    _record_trend(project, feedback.pipeline)
+
+
+def is_recognised(finding: Finding) -> bool:
+    """Whether a finding can be recognised again, so that feedback on it has a meaning."""
+    return finding.uuid is not None or finding.project_fingerprint != EMPTY
+
+
+def _record_trend(project: Project, pipeline: Pipeline | None) -> None:
+    """Record the open findings of the branches that a dismissal has most likely changed."""
+    branches = {queries.default_branch(project)} | ({pipeline.ref} if pipeline is not None else set())
+    trend.record(project.id, sorted(branches))
 
 
 def _about(finding: Finding) -> dict[str, Any]:

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from project_service.areas.vulnerabilities.fingerprints import finding_uuid, fingerprint
+from project_service.areas.vulnerabilities.fingerprints import finding_uuid
 from project_service.areas.vulnerabilities.formats.documents.report_json import Spool
 from project_service.areas.vulnerabilities.formats.identifying import indexed_package_of
+from project_service.areas.vulnerabilities.formats.sarif.own_results import project_fingerprint_of, tracked_key_of
 from project_service.areas.vulnerabilities.formats.shapes import (
     BROKEN,
     LIMIT,
@@ -70,7 +71,7 @@ class _Gathered:
     def row(self, position: int, project_id: int, data: Data) -> tuple[Any, ...]:
         """Return the values of a finding (``ingestion.ROW``), and what tracking compares."""
         key, report_type = self.keys[position], self.part.report_type
-        place = fingerprint(key)
+        place = project_fingerprint_of(key)
         return (
             self.sorts[position],
             self.ranks[position],
@@ -84,7 +85,7 @@ class _Gathered:
             None,
             self.packages[position],
             data,
-            sighting_of(self.sorts[position], place, data, self.marks[position]),
+            sighting_of(self.sorts[position], tracked_key_of(key), data, self.marks[position]),
         )
 
     def _number_same_keys(self) -> None:

@@ -46,6 +46,8 @@ from project_service.areas.vulnerabilities.models import (
     SecurityReport,
 )
 from project_service.areas.vulnerabilities.severity_order import numbers_of
+from project_service.areas.vulnerabilities.tracking import trend
+from project_service.areas.vulnerabilities.tracking.gate import judge
 from project_service.areas.vulnerabilities.tracking.matching import Sighting
 from project_service.areas.vulnerabilities.tracking.tracker import TrackedSeries, track
 from project_service.domain.projects import Project
@@ -90,10 +92,12 @@ def ingest(
     category: str | None = None,
     source_root: str | None = None,
     dry_run: bool = False,
+    gate_options: dict[str, Any] | None = None,
 ) -> Ingested:
     """Store a report in the pipeline of its commit, in a new one, or in the requested one (``pipelines``).
 
-    Without ``report_type`` the type is found out. ``dry_run`` does everything but store.
+    Without ``report_type`` the type is found out. ``dry_run`` does everything but store. With ``gate_options``, which
+    are those of ``gate.judge``, the pipeline is judged.
 
     Raises:
         BrokenReport: the file is not a valid report; nothing is stored.
@@ -110,7 +114,11 @@ def ingest(
             lock_feedback(project)
             pipeline = pipeline_for(project, _series_of(upload), ref=ref, sha=sha, pipeline_id=pipeline_id)
             result = _store(pipeline, upload)
+            if gate_options is not None:
+                result = dataclasses.replace(result, gate=judge(project, pipeline_id=pipeline.id, **gate_options))
             if dry_run:
+                for finding in (result.gate or {}).get("findings", ()):
+                    finding["tracked_id"] = None  # it is not stored
                 raise _DryRun(dataclasses.replace(result, pipeline_id=None))
             return result
     except _DryRun as done:
@@ -218,6 +226,7 @@ def _store(pipeline: Pipeline, upload: ReadReport) -> Ingested:
     tracking = _track(pipeline, upload, stored, sightings)
     reapply_dismissals(pipeline)
     _recount(pipeline)
+    trend.record(pipeline.project_id, [pipeline.ref])
     counts = _counts_of(stored)
     return ingested(upload, pipeline.id, {index: counts[report.id] for index, report in enumerate(stored)}, tracking)
 

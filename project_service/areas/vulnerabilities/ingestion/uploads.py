@@ -71,6 +71,7 @@ class Ingested:
     """Result of an ingestion: ``merged`` findings are listed in the pipeline, ``dropped`` ones are duplicates.
 
     ``left`` counts the entries that are no findings; ``suppressed`` the merged ones that the report dismissed.
+    ``gate`` is the judgement of the pipeline, if one was asked for.
     """
 
     pipeline_id: int | None
@@ -86,6 +87,7 @@ class Ingested:
     tracking: dict[str, int]
     reports: list[Data]
     warnings: list[Data]
+    gate: Data | None = None
 
 
 def ingested(

@@ -39,6 +39,7 @@ class ListedFinding:
     badges: tuple[str, ...] = ()
     first_seen_at: dt.datetime | None = None
     last_seen_at: dt.datetime | None = None
+    tracked_id: int | None = None
 
 
 @dataclass(slots=True)
@@ -54,7 +55,9 @@ class PipelineRun:
 def listed_states(rows: Iterable[TrackedFindingState]) -> list[ListedFinding]:
     """The rows of a branch."""
     return [
-        ListedFinding(row.finding, shown_state(row), _badges(row), row.tracked.first_seen_at, row.last_seen_at)
+        ListedFinding(
+            *(row.finding, shown_state(row), _badges(row), row.tracked.first_seen_at, row.last_seen_at, row.tracked_id)
+        )
         for row in rows
     ]
 

@@ -7,20 +7,20 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, case, func, or_, select
 
 from project_service.areas.vulnerabilities.findings.queries import default_branch, find_pipeline
-from project_service.areas.vulnerabilities.levels import SEVERITIES
+from project_service.areas.vulnerabilities.levels import SEVERITIES, THRESHOLDS
 from project_service.areas.vulnerabilities.locations import where_of
 from project_service.areas.vulnerabilities.models import Finding, Pipeline, TrackedFindingState
 from project_service.areas.vulnerabilities.severity_order import FindingRank, numbers_of
 from project_service.areas.vulnerabilities.tracking.states import DETECTED
 from project_service.domain.projects import Project
+from project_service.kit.db import large_texts
 from project_service.kit.db.session import db, one
 from project_service.kit.http.errors import NotFound
 
 MAX_SHOWN = 20
+MAX_NEW_LISTED = 1_000
 # the order in which an answer names severities: that of the list of findings
 SHOWN = ("critical", "high", "medium", "low", "unknown", "info")
-# the severities at which a gate may fail, the worst first; unknown ones count only if they are asked for
-THRESHOLDS = ("critical", "high", "medium", "low", "info")
 UNKNOWN = "unknown"
 
 
@@ -32,8 +32,9 @@ def judge(
     fail_on: str = "high",
     fail_on_unknown: bool = False,
     report_type: str | None = None,
+    list_new: bool = False,
 ) -> dict[str, Any]:
-    """Judge a pipeline, by default the newest of the default branch.
+    """Judge a pipeline, by default the newest of the default branch; with ``list_new`` name its new findings.
 
     Raises:
         NotFound: there is no such pipeline.
@@ -49,7 +50,7 @@ def judge(
     failing_words = set(THRESHOLDS[: THRESHOLDS.index(fail_on) + 1]) | ({UNKNOWN} if fail_on_unknown else set())
     new, known = _counts(pipeline, default, report_type)
     failing = sum(count for word, count in new.items() if word in failing_words)
-    return {
+    judged = {
         "status": "failed" if failing else "passed",
         "fail_on": fail_on,
         "fail_on_unknown": fail_on_unknown,
@@ -58,9 +59,13 @@ def judge(
         "new": new,
         "known": known,
         "failing": failing,
-        "findings": _failing(pipeline, default, report_type, failing_words) if failing else [],
+        "findings": _new_findings(pipeline, default, report_type, failing_words, MAX_SHOWN) if failing else [],
         "message": _message(failing, fail_on, pipeline.ref, default, unknown=fail_on_unknown, has_baseline=baseline),
     }
+    if list_new:
+        shown = _new_findings(pipeline, default, report_type, set(SHOWN), MAX_NEW_LISTED)
+        judged["new_findings"] = [{**one, "failing": one["severity"] in failing_words} for one in shown]
+    return judged
 
 
 def _baseline(pipeline: Pipeline, default: str) -> int | None:
@@ -109,15 +114,17 @@ def _counts(pipeline: Pipeline, default: str, report_type: str | None) -> tuple[
     return new, known
 
 
-def _failing(pipeline: Pipeline, default: str, report_type: str | None, words: set[str]) -> list[dict[str, Any]]:
-    """Return the first failing findings, the worst first."""
+def _new_findings(
+    pipeline: Pipeline, default: str, report_type: str | None, words: set[str], limit: int
+) -> list[dict[str, Any]]:
+    """Return the first new findings of some severities, the worst first."""
     levels = [int(SEVERITIES[word]) for word in words]
-    is_failing = or_(*((Finding.sort % 100).between(10 * level, 10 * level + 9) for level in levels))
+    is_wanted = or_(*((Finding.sort % 100).between(10 * level, 10 * level + 9) for level in levels))
     found = _open_findings(pipeline, default, report_type, Finding).where(
-        is_failing, ~func.coalesce(_was_there(pipeline), False)
+        is_wanted, ~func.coalesce(_was_there(pipeline), False)
     )
-    rows = db.session.scalars(found.order_by((Finding.sort % 100).desc(), Finding.id).limit(MAX_SHOWN))
-    return [_shown(row) for row in rows]
+    statement = found.order_by((Finding.sort % 100).desc(), Finding.id).limit(limit)
+    return [_shown(row) for row in large_texts.load(statement)]
 
 
 def _shown(finding: Finding) -> dict[str, Any]:

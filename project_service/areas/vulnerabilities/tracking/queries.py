@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Select, and_, or_, select
 from sqlalchemy.orm import aliased, selectinload
+from sqlalchemy.orm.attributes import set_committed_value
 
 from project_service.areas.vulnerabilities.findings import queries
 from project_service.areas.vulnerabilities.levels import CONFIDENCES, SEVERITIES
@@ -14,11 +15,13 @@ from project_service.areas.vulnerabilities.models import Finding, TrackedFinding
 from project_service.areas.vulnerabilities.tracking.sightings import WORST
 from project_service.areas.vulnerabilities.tracking.states import DETECTED, RESOLVED
 from project_service.domain.projects import Project
+from project_service.kit.db import large_texts
 from project_service.kit.db.session import NO_LAZY_LOADING
 
 DISMISSED = "dismissed"
 STATES = (str(DETECTED), DISMISSED, str(RESOLVED))
 OPEN_STATES = (str(DETECTED), DISMISSED)
+ORDER = TrackedFindingState.severity_order, TrackedFindingState.tracked_id
 
 
 def tracked_findings_of(
@@ -59,14 +62,7 @@ def tracked_findings_of(
         for name, value in wanted.items():
             column = getattr(TrackedFinding, name)
             statement = statement.where(column == value if isinstance(value, str) else column.in_(value))
-    loaded = (
-        selectinload(TrackedFindingState.tracked),
-        selectinload(TrackedFindingState.finding).selectinload(Finding.pipeline),
-        selectinload(TrackedFindingState.finding).selectinload(Finding.report),
-        NO_LAZY_LOADING,
-    )
-    order = TrackedFindingState.severity_order, TrackedFindingState.tracked_id
-    return statement.options(*loaded).order_by(*order)
+    return statement.options(selectinload(TrackedFindingState.tracked), NO_LAZY_LOADING).order_by(*ORDER)
 
 
 def _in_states(statement: Select[TrackedFindingState], states: set[str]) -> Select[TrackedFindingState]:
@@ -77,7 +73,9 @@ def _in_states(statement: Select[TrackedFindingState], states: set[str]) -> Sele
         conditions.append(is_detected)
     elif states & {DETECTED, DISMISSED}:
         statement = statement.join(TrackedFindingState.finding)
-        conditions.append(and_(is_detected, Finding.dismissed.is_(DISMISSED in states)))
+        # the project of the finding lets an index of dismissed findings be used
+        is_shown = (Finding.project_id == TrackedFindingState.project_id, Finding.dismissed.is_(DISMISSED in states))
+        conditions.append(and_(is_detected, *is_shown))
     return statement.where(conditions[0] if len(conditions) == 1 else or_(*conditions))
 
 
@@ -87,5 +85,10 @@ def shown_state(row: TrackedFindingState) -> str:
 
 
 def prepare(rows: list[TrackedFindingState]) -> None:
-    """Load the feedback of the findings of a page."""
+    """Load the findings of a page, and the feedback on them; large findings are read one by one."""
+    statement = select(Finding).where(Finding.id.in_([row.finding_id for row in rows]))
+    loaded = selectinload(Finding.pipeline), selectinload(Finding.report), NO_LAZY_LOADING
+    found = {one.id: one for one in large_texts.load(statement.options(*loaded))}
+    for row in rows:
+        set_committed_value(row, "finding", found[row.finding_id])
     queries.prepare([row.finding for row in rows])

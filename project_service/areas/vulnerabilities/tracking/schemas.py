@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from project_service.areas.vulnerabilities.findings.schemas import OptionalString
-from project_service.areas.vulnerabilities.levels import SEVERITIES
+from project_service.areas.vulnerabilities.levels import SEVERITIES, THRESHOLDS
 from project_service.areas.vulnerabilities.models import DISMISSAL, ISSUE, TrackedFindingState
 from project_service.areas.vulnerabilities.report_types import REPORT_TYPES
-from project_service.areas.vulnerabilities.tracking.gate import THRESHOLDS
 from project_service.areas.vulnerabilities.tracking.queries import STATES, shown_state
 from project_service.kit.http import fields, urls
 from project_service.kit.http.schemas import Schema
+
+EXPORT_FORMATS = ("csv", "sarif", "cyclonedx")
 
 
 def dismissal_reason(row: TrackedFindingState) -> str | None:
@@ -67,6 +68,12 @@ class TrackedFindingFilterSchema(Schema):
     report_type = fields.Array(fields.String(choices=tuple(REPORT_TYPES)))
     scanner = OptionalString(metadata={"description": "The id of the scanner."})
     category = OptionalString()
+
+
+class FindingExportSchema(TrackedFindingFilterSchema):
+    """Which tracked findings to export, and how."""
+
+    format = fields.String(required=True, choices=EXPORT_FORMATS)
 
 
 class SecurityGateFilterSchema(Schema):

@@ -10,10 +10,12 @@ from project_service.areas.vulnerabilities.formats import identifying, shapes
 from project_service.areas.vulnerabilities.formats.grading import confidence_word, severity_word
 from project_service.areas.vulnerabilities.formats.paths import BrokenPath
 from project_service.areas.vulnerabilities.formats.sarif import texts as sarif_texts
+from project_service.areas.vulnerabilities.formats.sarif.own_results import own_result
 from project_service.areas.vulnerabilities.formats.sarif.rules import LEVELS, Rule, confidence_of_tags, severities_of
 from project_service.areas.vulnerabilities.formats.sarif.runs import TYPES_OF_SCANNERS, Run
 from project_service.areas.vulnerabilities.formats.shapes import BrokenEntry, Data, ReportEntry, obj, objs, text, texts
 from project_service.areas.vulnerabilities.levels import Confidence, FindingSeverity
+from project_service.areas.vulnerabilities.models import DISMISSAL_REASONS
 from project_service.areas.vulnerabilities.report_types import (
     CONTAINER_SCANNING,
     DAST,
@@ -25,7 +27,6 @@ from project_service.areas.vulnerabilities.report_types import (
 
 OPEN_KINDS = ("review", "open")
 NOT_SETTLED = ("underReview", "rejected")
-OWN_FINGERPRINT = "projectService/v1"
 TYPES_OF_RULES = {  # trivy's
     "OsPackageVulnerability": CONTAINER_SCANNING,
     "LanguageSpecificPackageVulnerability": DEPENDENCY_SCANNING,
@@ -43,6 +44,7 @@ class Result:
     def __init__(self, run: Run, result: Data, rule_id: str, rule: Rule, pointer: str) -> None:
         self.run, self.result, self.rule_id, self.rule, self.pointer = run, result, rule_id, rule, pointer
         self.properties = obj(result.get("properties"))
+        self.own = own_result(result)
         self.tags = texts(self.properties.get("tags")) if self.properties else []
         related = result.get("relatedLocations")
         self.related = related if isinstance(related, list) else []
@@ -62,7 +64,7 @@ class Result:
         place = self._place(location, physical)
         region = obj(physical.get("region"))
         snippet = text(obj(region.get("snippet")).get("text"))
-        key = identifying.key_of(
+        key = (self.own.key if self.own else "") or identifying.key_of(
             self.report_type,
             place,
             self.identifiers[0],
@@ -72,18 +74,19 @@ class Result:
             partial=self.result.get("partialFingerprints"),
         )
         title = self.title
-        if "dependency" in place and self.package:
+        if "dependency" in place and self.package and not self.own:
             title = identifying.package_title(self.identifiers, self.package[0], self.package[1])
         code = ""
         if self.report_type != SECRET_DETECTION:
             code = snippet or text(obj(obj(physical.get("contextRegion")).get("snippet")).get("text"))
         rule = self.rule
+        texts_of_rule = () if self.own else (rule.full or rule.summary, rule.help)
         data = shapes.finding_data(
             scanner=self.run.scanner,
             name=shapes.cut(title, shapes.MAX_NAME_LENGTH),
             identifiers=self.identifiers,
             location=place,
-            described=shapes.description(title, self.description, rule.full or rule.summary, rule.help, code=code),
+            described=shapes.description(title, self.description, *texts_of_rule, code=code),
             solution=self.solution,
             urls=shapes.links(((rule.url or "", ""), (text(self.result.get("hostedViewerUri")), ""))),
             details=self.details,
@@ -91,11 +94,15 @@ class Result:
         marks = identifying.marks_of(snippet, self.result.get("fingerprints"), self.result.get("partialFingerprints"))
         if "dependency" in place:
             marks = ()
+        elif self.own:
+            marks = self.own.marks
         return ReportEntry(self.run.section, self.report_type, *self.levels, key, data, self.suppression, marks)
 
     @cached_property
     def title(self) -> str:
         """Return the name, the same at every location; an advisory that the rule or the message names comes first."""
+        if self.own:
+            return shapes.title(self.message)
         title = shapes.title(sarif_texts.summary_of(self.message, self.rule.summary))
         named = identifying.advisory_in(self.rule_id) or identifying.advisory_in(title)
         if not named or title.upper().startswith((named.upper(), f"[{named.upper()}]")):
@@ -103,7 +110,14 @@ class Result:
         return shapes.cut(f"{named}: {title}", shapes.MAX_NAME_LENGTH)
 
     def _place(self, location: Data, physical: Data) -> Data:
-        place = self.run.place(physical, self.pointer)
+        place = self._place_in_document(location, self.run.place(physical, self.pointer))
+        if self.own is None:
+            return place
+        if self.own.key and "endLine" not in obj(physical.get("region")):
+            place.pop("end_line", None)  # its report told the first line only
+        return place | self.own.location
+
+    def _place_in_document(self, location: Data, place: Data) -> Data:
         if self.report_type == DAST:
             return self._on_site(place)
         if self.package:
@@ -149,6 +163,8 @@ class Result:
     @cached_property
     def levels(self) -> tuple[FindingSeverity, Confidence]:
         """Return the severity and the confidence, the same at every location."""
+        if self.own and self.own.severity:
+            return self.own.severity, self.own.confidence or Confidence.UNKNOWN
         own = severities_of(self.properties)
         rule = self.rule.severities
         kind = text(self.result.get("kind"))
@@ -168,6 +184,8 @@ class Result:
 
     def _identifiers(self) -> list[Data]:
         """Return the identifiers; those that are of the rule alone are made once."""
+        if self.own and self.own.identifiers:
+            return self.own.identifiers
         if not self.rule_id or self.properties or self.result.get("taxa"):
             return self._own_identifiers()
         key = self.rule_id, id(self.rule)
@@ -218,11 +236,10 @@ class Result:
     def _type(self) -> tuple[str, str]:
         """Return the report type and the image."""
         given, image = self.run.reading.options.report_type, self.run.image
-        if OWN_FINGERPRINT in obj(self.result.get("fingerprints")):
-            image = text(self.properties.get("image")) or image
-            own = text(self.properties.get("report_type"))
-            if own in REPORT_TYPES:
-                return given or own, image
+        if self.own:
+            image = self.own.image or image
+            if self.own.report_type in REPORT_TYPES:
+                return given or self.own.report_type, image
         if given:
             return given, image
         found = TYPES_OF_RULES.get(self.rule.name) if self.run.scanner.id == "trivy" else None
@@ -236,6 +253,8 @@ class Result:
     @cached_property
     def solution(self) -> str | None:
         """Return the solution, the same at every location."""
+        if self.own:
+            return self.own.solution or None
         if self.package and self.package[2]:
             return f"Upgrade {self.package[0]} to {self.package[2]}."
         fixes = shapes.members(self.result.get("fixes"))
@@ -277,9 +296,14 @@ class Result:
             return None
         justification = next((reason for one in found if (reason := text(one.get("justification")))), "")
         is_false = FALSE_POSITIVE.search(justification) is not None
+        own = text(obj(found[0].get("properties")).get("dismissal_reason")) if self.own else ""
         return {
             "kind": text(found[0].get("kind")) or None,
             "status": text(found[0].get("status")) or None,
             "justification": shapes.cut(justification, shapes.MAX_DESCRIPTION_LENGTH) or None,
-            "dismissal_reason": "false_positive" if is_false else "acceptable_risk",
+            "dismissal_reason": own
+            if own in DISMISSAL_REASONS
+            else "false_positive"
+            if is_false
+            else "acceptable_risk",
         }

@@ -8,6 +8,7 @@ from project_service.areas.vulnerabilities.formats import shapes
 from project_service.areas.vulnerabilities.formats.documents.report_json import BrokenReport
 from project_service.areas.vulnerabilities.formats.documents.splitting import Entries
 from project_service.areas.vulnerabilities.formats.paths import BrokenPath, Paths, roots_of_run
+from project_service.areas.vulnerabilities.formats.sarif.own_results import SCANNER_PROPERTY
 from project_service.areas.vulnerabilities.formats.sarif.rules import SEMGREP, Rules
 from project_service.areas.vulnerabilities.formats.shapes import Data, Reading, Scanner, obj, objs, text
 from project_service.areas.vulnerabilities.report_types import (
@@ -37,6 +38,9 @@ class Run:
             raise BrokenReport(FAILED, "must contain the property name", f"{pointer}/tool/driver")
         version = text(driver.get("semanticVersion")) or text(driver.get("version"))
         scanner_id = SEMGREP if name.lower().startswith(SEMGREP) else shapes.slug(name) or "unknown"
+        own_id = obj(driver.get("properties")).get(SCANNER_PROPERTY)
+        if isinstance(own_id, str):
+            scanner_id = shapes.cut(text(own_id), shapes.MAX_NAME_LENGTH)
         self.scanner = Scanner(scanner_id, shapes.cut(name, shapes.MAX_NAME_LENGTH), version or None)
         self.rules = Rules(run, scanner_id, pointer)
         first = Paths(reading, (), run.get("originalUriBaseIds"))

@@ -1,0 +1,1 @@
+"""Exports of tracked findings as files: CSV, SARIF and CycloneDX."""

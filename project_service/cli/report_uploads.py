@@ -1,0 +1,124 @@
+"""Upload of a report to a server, as ``report check`` does it: the standard library, urllib3 and no application."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http import HTTPStatus
+from typing import IO, Any
+from urllib.parse import quote
+
+import click
+import orjson
+import urllib3
+
+TIMEOUT = urllib3.Timeout(connect=30, read=600)  # a large report is read completely before it is answered
+CHUNK_BYTES = 1 << 20
+MAX_MESSAGE_LENGTH = 300
+
+
+class CannotJudge(click.ClickException):
+    """The report could not be judged; the text has no secret."""
+
+    exit_code = 2
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the error in one line."""
+        click.echo(f"project-service: {self.format_message()}", file=file, err=file is None)
+
+
+def upload(url: str, token: str | None, project: str, file: IO[bytes], fields: Mapping[str, Any]) -> Any:
+    """Send a report; return the answer, which has a gate.
+
+    Raises:
+        CannotJudge: there is no such answer.
+
+    """
+    if not url.startswith(("http://", "https://")):
+        raise click.BadParameter("has to begin with https:// or http://", param_hint="--url")
+    if not token:
+        raise click.UsageError("--url needs an access token, best in the variable PROJECT_SERVICE_TOKEN")
+    address = f"{url.rstrip('/')}/api/v4/projects/{quote(project, safe='')}/security_reports"
+    with seekable_file(file) as report:
+        body, headers = _multipart(report, fields)
+        try:
+            # redirects are not followed: they would send the token to another server
+            answer = urllib3.request(
+                *("POST", address),
+                body=body,
+                headers=headers | {"PRIVATE-TOKEN": token},
+                redirect=False,
+                retries=False,
+                timeout=TIMEOUT,
+            )
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise CannotJudge(f"{url} cannot be reached ({type(error).__name__})") from error
+        except ValueError as error:  # a token or an address with characters that no header or host has
+            raise CannotJudge(f"the request cannot be made ({error})") from None
+    return _answer_of(url, answer)
+
+
+@contextmanager
+def seekable_file(file: IO[bytes]) -> Iterator[IO[bytes]]:
+    """A file whose size can be found out: a pipe is copied to a temporary file."""
+    if file.seekable():
+        yield file
+        return
+    with tempfile.TemporaryFile() as copy:
+        shutil.copyfileobj(file, copy)
+        yield copy
+
+
+def _multipart(file: IO[bytes], fields: Mapping[str, Any]) -> tuple[Iterator[bytes], dict[str, str]]:
+    """Return the body of a form with a file, which is read while it is sent, and its headers."""
+    boundary = secrets.token_hex(16)
+    values = {name: str(value).lower() if isinstance(value, bool) else value for name, value in fields.items()}
+    head = "".join(
+        f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
+        for name, value in values.items()
+        if value is not None
+    )
+    disposition = 'Content-Disposition: form-data; name="file"; filename="report"'
+    start = f"{head}--{boundary}\r\n{disposition}\r\nContent-Type: application/octet-stream\r\n\r\n".encode()
+    end = f"\r\n--{boundary}--\r\n".encode()
+    size = file.seek(0, 2)
+    file.seek(0)
+
+    def body() -> Iterator[bytes]:
+        yield start
+        while chunk := file.read(CHUNK_BYTES):
+            yield chunk
+        yield end
+
+    content_type = f"multipart/form-data; boundary={boundary}"
+    return body(), {"Content-Type": content_type, "Content-Length": str(len(start) + size + len(end))}
+
+
+def _answer_of(url: str, answer: urllib3.BaseHTTPResponse) -> Any:
+    try:
+        found = orjson.loads(answer.data)
+    except ValueError:
+        found = None
+    if answer.status in (HTTPStatus.OK, HTTPStatus.CREATED):
+        if isinstance(found, dict) and isinstance(found.get("gate"), dict):
+            return found
+        raise CannotJudge(f"{url} is no Project Service with a quality gate")
+    raise CannotJudge(f"{url} refuses: {answer.status} {_reason(found, answer.status)}".rstrip())
+
+
+def _reason(found: Any, status: int) -> str:
+    """Return message, pointer and reason of a refusal in one line."""
+    if not isinstance(found, dict):
+        return ""
+    parts = (found.get("message") or found.get("error"), found.get("pointer"), found.get("reason"))
+    line = " ".join(" ".join(_text(part).split()) for part in parts if part)
+    return line.removeprefix(str(status)).strip()[:MAX_MESSAGE_LENGTH]
+
+
+def _text(part: Any) -> str:
+    if isinstance(part, dict):
+        return "; ".join(f"{name} {_text(value)}" for name, value in part.items())
+    return ", ".join(map(str, part)) if isinstance(part, list) else str(part)

@@ -166,6 +166,7 @@ def test_an_upgrade_creates_the_index_where_the_server_has_the_extension(contrib
 
 def plan_of(word):
     db.session.execute(db.text("SET enable_seqscan = off"))
-    statement = select(Alert.id).where(text_search.contains(TEXTS, [word])).compile(db.engine)
-    rows = db.session.connection().exec_driver_sql(f"EXPLAIN {statement}", statement.params)
+    statement = select(Alert.id).where(text_search.contains(TEXTS, [word]))
+    compiled = statement.compile(db.engine, compile_kwargs={"render_postcompile": True})
+    rows = db.session.connection().exec_driver_sql(f"EXPLAIN {compiled}", compiled.params)
     return "\n".join(row[0] for row in rows)

@@ -19,7 +19,7 @@ from project_service.domain.users import ids_by_username
 from project_service.kit import exact_json
 from project_service.kit.db import searching, text_search
 from project_service.kit.db.session import NO_LAZY_LOADING, db
-from project_service.kit.http.pagination import MAX_COUNTED_ROWS
+from project_service.kit.http.pagination import MAX_COUNTED_ROWS, SelectedRows
 
 MAX_COUNTED_MATCHES = 1000
 MAX_SCANNED_ALERTS = 20_000  # the newest, by a search that no index serves
@@ -127,6 +127,18 @@ class AlertSelection:
         if by_status is None:
             by_status = _counted_apart(self.conditions, most)
         return {tab: min(sum(by_status[one] for one in statuses), most) for tab, (_, statuses) in TABS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class MatchingAlerts(SelectedRows):
+    """The alerts that a search has found, which are counted up to ``MAX_COUNTED_MATCHES``."""
+
+    @property
+    def total(self) -> int:
+        """The number of alerts; above the limit what stands for "not counted" in headers."""
+        found = self.statement.with_only_columns(Alert.id).order_by(None).limit(MAX_COUNTED_MATCHES + 1)
+        count = db.session.scalar(select(func.count()).select_from(found.subquery())) or 0
+        return count if count <= MAX_COUNTED_MATCHES else MAX_COUNTED_ROWS + 1
 
 
 def alerts_matching(project: Project, wanted: AlertFilter, order: AlertOrder = AlertOrder()) -> AlertSelection:

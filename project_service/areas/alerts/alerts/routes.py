@@ -13,11 +13,12 @@ from project_service.access.guards import numeric
 from project_service.access.identity import caller, current_user
 from project_service.areas.alerts import queries
 from project_service.areas.alerts.alerts import incidents, listing, schemas, service, silencing
-from project_service.areas.alerts.alerts.listing import AlertFilter, AlertOrder
+from project_service.areas.alerts.alerts.listing import AlertFilter, AlertOrder, MatchingAlerts
 from project_service.areas.alerts.models import Alert
 from project_service.domain.projects import Project
 from project_service.domain.tracker.notes import Note
 from project_service.domain.tracker.schemas import NoteFilterSchema, NoteSchema
+from project_service.kit.http.pagination import SelectedRows
 
 api = ApiBlueprint("alerts", __name__, description="Alerts of a project and the notes under them.")
 
@@ -42,7 +43,8 @@ def list_alerts(project: Project, fields: dict[str, Any]) -> WithSchema:
     if selection.newest_only is not None:
         limit = str(selection.newest_only)
         after_this_request(lambda response: _with_header(response, NEWEST_ONLY, limit))
-    alerts = selection.ordered(order, statuses).options(*listing.ENVIRONMENT)
+    found = selection.ordered(order, statuses).options(*listing.ENVIRONMENT)
+    alerts = MatchingAlerts(found) if selection.is_search else SelectedRows(found)
     return WithSchema(schemas.AlertSchema, alerts, silencing.load_silences)
 
 

@@ -139,7 +139,7 @@ def create_integration(project: Project) -> Any:
 def preview_integration(project: Project) -> Any:
     """Show the part of the page with the parsed sample, for scripts that replace it."""
     form = IntegrationForm()
-    sample = samples.read_sample(project, form, None)
+    sample = samples.read_sample(project, form, None, shows_rows=False)
     # rows that a user is typing in are not replaced, unless another tool was chosen
     is_other_tool = request.form.get("severities_of", "") != (form.preset_id or "")
     return render_template(

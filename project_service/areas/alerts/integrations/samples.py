@@ -12,7 +12,7 @@ from project_service.areas.alerts import queries
 from project_service.areas.alerts.integrations import service as integrations
 from project_service.areas.alerts.integrations.forms import IntegrationForm
 from project_service.areas.alerts.integrations.path_suggestions import suggested_fields
-from project_service.areas.alerts.integrations.word_tables import posted_severities, resolved_values
+from project_service.areas.alerts.integrations.word_tables import posted_severities, resolved_values, severity_rows
 from project_service.areas.alerts.models import HTTP, AlertIntegration
 from project_service.areas.alerts.receivers import grouping, payload_mapping
 from project_service.areas.alerts.receivers.elements import PROMETHEUS_TOOL, is_batch
@@ -41,8 +41,13 @@ class Sample:
     suggested: frozenset[str] = frozenset()  # the targets whose fields were chosen by the names of keys
 
 
-def read_sample(project: Project, form: IntegrationForm, integration: AlertIntegration | None) -> Sample:
-    """Parse the sample of a submitted form, or of the stored integration; a preset has one of its own."""
+def read_sample(
+    project: Project, form: IntegrationForm, integration: AlertIntegration | None, *, shows_rows: bool = True
+) -> Sample:
+    """Parse the sample of a submitted form, or of the stored integration; a preset has one of its own.
+
+    ``shows_rows``: the suggested rows of the severity table are shown with it, so that they hold when it is saved.
+    """
     preset = PRESETS.get(form.preset_id or "")
     if not sample_text(form).strip() and preset is not None and preset.samples:
         form.payload_example.data = json.dumps(preset.samples["firing"], indent=2, ensure_ascii=False)
@@ -63,8 +68,11 @@ def read_sample(project: Project, form: IntegrationForm, integration: AlertInteg
     chosen = chosen or suggested
     mapped = payload_mapping.mapping_of(mappable, chosen)
     parsed = integrations.parsed_for(form.integration_type, payload, _rules(form, integration, mapped))
+    alerts = None if parsed is None else [one.parse() for one in parsed.reports]
+    if alerts and shows_rows and (severities := _with_suggestions(form, integration, alerts)) is not None:
+        parsed = integrations.parsed_for(form.integration_type, payload, _rules(form, integration, mapped, severities))
+        alerts = None if parsed is None else [one.parse() for one in parsed.reports]
     reports = None if parsed is None else parsed.reports
-    alerts = None if reports is None else [one.parse() for one in reports]
     first = alerts[0] if alerts else None
     environment = first.environment if first else None
     given = payload_mapping.has_fingerprint(mappable, mapped)
@@ -98,13 +106,27 @@ def _suggested(payload: dict[str, Any], fields: list[payload_mapping.SampleField
     return {} if is_batch(payload) else suggested_fields(payload, fields)
 
 
-def _rules(form: IntegrationForm, integration: AlertIntegration | None, mapped: Mapping) -> ReadingRules:
+def _with_suggestions(
+    form: IntegrationForm, integration: AlertIntegration | None, alerts: list[ParsedAlert]
+) -> dict[str, str] | None:
+    """Return the severity table with the suggested rows; ``None`` if nothing is suggested."""
+    rows = severity_rows(integration, form.preset_id, alerts)
+    table = {row.word: row.severity for row in rows if row.word and row.severity}
+    return table if any(row.is_suggested for row in rows) else None
+
+
+def _rules(
+    form: IntegrationForm,
+    integration: AlertIntegration | None,
+    mapped: Mapping,
+    suggested: dict[str, str] | None = None,
+) -> ReadingRules:
     """Return the rules that the form would store; those of the integration before it is submitted."""
     if request.method == "GET" and integration is not None:
         severities, resolved = integration.severity_mapping, integration.resolved_values
     else:
         severities, resolved = posted_severities(form.preset_id), resolved_values(form.resolved_words.data)
-    return rules_of(mapped, form.preset_id, severities, resolved, form.time_zone.data)
+    return rules_of(mapped, form.preset_id, suggested or severities, resolved, form.time_zone.data)
 
 
 def grouping_text(

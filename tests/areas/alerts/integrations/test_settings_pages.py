@@ -319,6 +319,14 @@ def test_the_first_parse_of_an_unknown_sample_suggests_fields(maintainer, projec
     assert (stored_as(page, "title"), page.text.count('<span class="muted">suggested</span>')) == ("Oven cold", 2)
 
 
+def test_suggested_severities_are_in_the_preview_as_they_are_saved(maintainer, project):
+    sample = '{"title": "Oven cold", "severity": "P2"}'
+
+    page = maintainer.send(NEW, type=HTTP, name="Kitchen", payload_example=sample, parse="1")
+
+    assert ('name="severity_word" value="p2"' in page.text, "is not a severity" in page.text) == (True, False)
+
+
 def test_the_severity_table_of_a_chosen_tool_is_shown(maintainer, project):
     row = 'name="severity_word" value="disaster"'
     form = maintainer.send(NEW, type="zabbix", severities_of="", parse="1")

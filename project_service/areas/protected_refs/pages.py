@@ -6,7 +6,7 @@ from typing import Any
 
 from flask import redirect, request, url_for
 
-from project_service.access import sections
+from project_service.access import branch_protection, sections
 from project_service.access.abilities import Ability
 from project_service.access.pages import PageBlueprint
 from project_service.areas.protected_refs import queries, service
@@ -139,7 +139,7 @@ def ask_delete_protected_branch(project: Project, protected_branch_id: int) -> A
 @pages.allow(Ability.ADMIN_PROTECTED_TAGS)
 def delete_protected_tag(project: Project, tag_id: int) -> Any:
     """Remove the protection."""
-    service.delete_protected_ref(queries.find_protected_ref_by_id(ProtectedTag, project, tag_id))
+    branch_protection.delete_protection(queries.find_protected_ref_by_id(ProtectedTag, project, tag_id))
     return redirect(_settings(project))
 
 
@@ -148,7 +148,7 @@ def delete_protected_tag(project: Project, tag_id: int) -> Any:
 @pages.allow(Ability.ADMIN_PROTECTED_BRANCHES)
 def delete_protected_branch(project: Project, protected_branch_id: int) -> Any:
     """Remove the protection."""
-    service.delete_protected_ref(queries.find_protected_ref_by_id(ProtectedBranch, project, protected_branch_id))
+    branch_protection.delete_protection(queries.find_protected_ref_by_id(ProtectedBranch, project, protected_branch_id))
     return redirect(_settings(project))
 
 

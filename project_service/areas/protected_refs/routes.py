@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import Select
 
+from project_service.access import branch_protection
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint
 from project_service.areas.protected_refs import queries, schemas, service
@@ -60,7 +61,7 @@ def create_protected_tag(project: Project, fields: dict[str, Any]) -> ProtectedT
 @tags.response(204)
 def delete_protected_tag(project: Project, name: str) -> None:
     """Remove the protection of a tag name or wildcard."""
-    service.delete_protected_ref(unmodified(queries.find_protected_ref(ProtectedTag, project, name)))
+    branch_protection.delete_protection(unmodified(queries.find_protected_ref(ProtectedTag, project, name)))
 
 
 @branches.get(BRANCHES)
@@ -108,4 +109,4 @@ def update_protected_branch(project: Project, fields: dict[str, Any], name: str)
 @branches.response(204)
 def delete_protected_branch(project: Project, name: str) -> None:
     """Remove the protection of a branch name or wildcard."""
-    service.delete_protected_ref(unmodified(queries.find_protected_ref(ProtectedBranch, project, name)))
+    branch_protection.delete_protection(unmodified(queries.find_protected_ref(ProtectedBranch, project, name)))

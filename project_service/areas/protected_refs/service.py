@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from project_service.access import audit
+from project_service.access import branch_protection
 from project_service.areas.protected_refs import queries
 from project_service.areas.protected_refs.access_entries import Entry, changed_level, check_unprotect, new_level
-from project_service.domain.access_levels import Role
-from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.projects import Project
-from project_service.domain.repositories.protected_refs import LEVEL_TEXTS, ProtectedBranch, ProtectedTag, problem_of
-from project_service.kit import clock
-from project_service.kit.db.locking import delete_locked, lock_row
+from project_service.domain.repositories.protected_refs import ProtectedBranch, ProtectedTag, problem_of
+from project_service.kit.db.locking import lock_row
 from project_service.kit.db.session import add_unique, db
 from project_service.kit.http.errors import Conflict, ServiceError, Unprocessable
 
 TAKEN = "Name has already been taken"
-NOUNS = {ProtectedTag: "tag", ProtectedBranch: "branch"}
 
 
 def create_protected_tag(
@@ -32,7 +28,7 @@ def create_protected_tag(
     level = new_level("allowed_to_create", allowed_to_create, create_access_level)
     tag = ProtectedTag(project_id=project.id, name=name, create_access_levels=[level])
     _add(project, tag, Unprocessable([TAKEN]))
-    _record(project, tag, "created", f"Added protected tag {name}")
+    branch_protection.record(project, tag, "created", f"Added protected tag {name}")
     return tag
 
 
@@ -62,7 +58,8 @@ def create_protected_branch(
         allow_force_push=bool(allow_force_push),
     )
     _add(project, branch, Conflict(f"Protected branch '{name}' already exists"))
-    _record(project, branch, "created", f"Added protected branch {name} ({_levels(branch)}, {_force(branch)})")
+    access_text = f"{branch_protection.levels(branch)}, {branch_protection.force(branch)}"
+    branch_protection.record(project, branch, "created", f"Added protected branch {name} ({access_text})")
     return branch
 
 
@@ -78,7 +75,7 @@ def update_protected_branch(
     """
     _check_access(access)
     lock_row(branch, "push_access_level", "merge_access_level", "allow_force_push")
-    former = _levels(branch), branch.allow_force_push
+    before, was_forced = branch_protection.levels(branch), branch.allow_force_push
     push, merge = (
         changed_level(f"allowed_to_{kind}", access.get(f"allowed_to_{kind}"), branch.id, level)
         for kind, level in (("push", branch.push_access_level), ("merge", branch.merge_access_level))
@@ -86,19 +83,9 @@ def update_protected_branch(
     branch.push_access_level, branch.merge_access_level = push, merge
     if allow_force_push is not None:
         branch.allow_force_push = allow_force_push
-    if former != (_levels(branch), branch.allow_force_push):
-        branch.added_by_import = False
-        levels = "" if former[0] == _levels(branch) else f"{_levels(branch)}, "
-        project = db.session.get_one(Project, branch.project_id)
-        _record(project, branch, "updated", f"Changed protected branch {branch.name} ({levels}{_force(branch)})")
+    project = db.session.get_one(Project, branch.project_id)
+    branch_protection.record_update(project, branch, before, was_forced=was_forced)
     return branch
-
-
-def delete_protected_ref(ref: ProtectedTag | ProtectedBranch) -> None:
-    """Remove the protection of a name or wildcard; the tags or branches themselves stay."""
-    delete_locked(ref)
-    project = db.session.get_one(Project, ref.project_id)
-    _record(project, ref, "removed", f"Removed protected {NOUNS[type(ref)]} {ref.name}")
 
 
 def _add(project: Project, ref: ProtectedTag | ProtectedBranch, conflict: ServiceError) -> None:
@@ -113,18 +100,3 @@ def _check_access(access: Mapping[str, Any]) -> None:
     check_unprotect(access.get("allowed_to_unprotect"))
     if access.get("code_owner_approval_required"):
         raise Unprocessable(["Code owner approval is not available"])
-
-
-def _levels(branch: ProtectedBranch) -> str:
-    push, merge = (LEVEL_TEXTS[Role(level)] for level in (branch.push_access_level, branch.merge_access_level))
-    return f"push: {push}, merge: {merge}"
-
-
-def _force(branch: ProtectedBranch) -> str:
-    return f"force push: {'allowed' if branch.allow_force_push else 'not allowed'}"
-
-
-def _record(project: Project, ref: ProtectedTag | ProtectedBranch, change: str, text: str) -> None:
-    project.updated_at = clock.now()
-    target = AuditTarget(type(ref).__name__, ref.id, ref.name)
-    audit.record(f"protected_{NOUNS[type(ref)]}_{change}", project, text, target=target)

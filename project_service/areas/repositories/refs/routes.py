@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from project_service.access import branch_protection
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint
 from project_service.access.identity import caller
@@ -55,6 +56,30 @@ def create_branch(project: Project, fields: dict[str, Any]) -> queries.BranchRow
 def delete_branch(project: Project, name: str) -> None:
     """Delete a branch; the default branch cannot be deleted."""
     changes.delete_ref(caller(), project, bundles.BRANCHES, name)
+
+
+@api.put(f"{BRANCHES}/<name>/protect", reads_repository=True)
+@api.signed_in
+@api.allow(Ability.ADMIN_PROTECTED_BRANCHES)
+@api.arguments(schemas.BranchProtectSchema)
+@api.response(200, schemas.BranchSchema)
+def protect_branch(project: Project, fields: dict[str, Any], name: str) -> queries.BranchRow:
+    """Protect a branch, as clients did before there were protected branches of their own."""
+    queries.find_branch(project, name)
+    developers = (fields.get(f"developers_can_{act}") for act in ("push", "merge"))
+    branch_protection.protect_branch(project, name, *developers)
+    return queries.find_branch(project, name)
+
+
+@api.put(f"{BRANCHES}/<name>/unprotect", reads_repository=True)
+@api.signed_in
+@api.allow(Ability.ADMIN_PROTECTED_BRANCHES)
+@api.response(200, schemas.BranchSchema)
+def unprotect_branch(project: Project, name: str) -> queries.BranchRow:
+    """Remove the protection of exactly this branch; it may still match a wildcard."""
+    queries.find_branch(project, name)
+    branch_protection.unprotect_branch(project, name)
+    return queries.find_branch(project, name)
 
 
 @api.delete("/projects/<project>/repository/merged_branches")

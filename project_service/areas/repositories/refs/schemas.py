@@ -56,6 +56,13 @@ class BranchCreateSchema(Schema):
     ref = fields.String(required=True, metadata={"description": "An object id, a branch or a tag."})
 
 
+class BranchProtectSchema(Schema):
+    """Which roles besides maintainers may push to a branch and merge into it."""
+
+    developers_can_push = fields.Boolean()
+    developers_can_merge = fields.Boolean()
+
+
 class BranchListSchema(Schema):
     """Which branches, and their order."""
 

@@ -48,6 +48,40 @@ def test_a_branch_is_protected_by_all_matching_rules(as_, as_maintainer, code, p
     assert as_(DEV).get(f"{code}/branches/main").json == shown[DEV][1]
 
 
+def test_the_old_routes_protect_and_unprotect_one_branch(as_maintainer, code, project):
+    rules = f"/projects/{project.id}/protected_branches"
+    as_maintainer.post(rules, json={"name": "other", "allow_force_push": True})
+    asked = [
+        ("main/protect", {"developers_can_push": True}),
+        ("other/protect", {"developers_can_merge": True}),
+        ("feature%2Fx/protect", None),
+        ("main/unprotect", None),
+        ("main/unprotect", None),
+    ]
+
+    answers = [as_maintainer.put(f"{code}/branches/{path}", json=fields) for path, fields in asked]
+
+    keys = ("name", "protected", "developers_can_push", "developers_can_merge")
+    assert [tuple(answer.json[key] for key in keys) for answer in answers] == [
+        ("main", True, True, False),
+        ("other", True, False, True),
+        ("feature/x", True, False, False),
+        ("main", False, False, False),
+        ("main", False, False, False),
+    ]
+    assert [(rule["name"], rule["allow_force_push"]) for rule in as_maintainer.get(rules).json] == [
+        ("feature/x", False),
+        ("other", True),
+    ]
+
+
+def test_the_old_routes_need_a_maintainer_and_an_existing_branch(as_, as_maintainer, code):
+    paths = [f"{code}/branches/{path}" for path in ("main/protect", "main/unprotect")]
+
+    assert [as_(DEV).put(path).status_code for path in paths] == [403, 403]
+    assert as_maintainer.put(f"{code}/branches/nothing/protect").json == {"message": "404 Branch Not Found"}
+
+
 @pytest.mark.parametrize(
     ("search", "expected"),
     [("a", ["feature/x", "main"]), ("^F", ["feature/x"]), ("R$", ["other"]), ("^main$", ["main"])],

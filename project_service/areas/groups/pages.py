@@ -47,12 +47,14 @@ def create_group() -> Any:
     parent, form = _parent(), GroupForm()
 
     def create() -> Group:
-        fields = {
-            "name": form.name.data or "",
-            "path": form.path.data or "",
-            "description": form.description.data or "",
-        }
-        return service.create_group(current_user(), parent, visibility=form.visibility.data, **fields)
+        return service.create_group(
+            current_user(),
+            parent,
+            visibility=form.visibility.data,
+            name=form.name.data or "",
+            path=form.path.data or "",
+            description=form.description.data or "",
+        )
 
     if accepted := form.accepted(create):
         return redirect(f"/{accepted.result.full_path}")

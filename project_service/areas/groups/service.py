@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import datetime as dt
+from typing import Any, TypedDict, Unpack
 
 from project_service.access import audit
 from project_service.access.identity import Caller
@@ -23,8 +24,33 @@ MAX_DESCRIPTION_LENGTH = 500
 UNAUDITED = ("kind", "full_path", "full_name", "seats_in_use", "max_seats_used", "deleting_since")
 
 
-def create_group(author: User, parent: Group | None, **fields: Any) -> Group:
+class GroupFields(TypedDict, total=False):
+    """What requests and forms set of a group, by the names of the API."""
+
+    name: str | None
+    path: str | None
+    description: str | None
+    visibility: str | None
+    parent_id: int | None
+    share_with_group_lock: bool | None
+    require_two_factor_authentication: bool | None
+    two_factor_grace_period: int | None
+    project_creation_level: str | None
+    subgroup_creation_level: str | None
+    auto_devops_enabled: bool | None
+    emails_disabled: bool | None
+    mentions_disabled: bool | None
+    lfs_enabled: bool | None
+    request_access_enabled: bool | None
+    default_branch_protection: int | None
+    plan: str | None
+    trial: bool | None
+    trial_ends_on: dt.date | None
+
+
+def create_group(author: User, parent: Group | None, **requested: Unpack[GroupFields]) -> Group:
     """Create a group; the author becomes its owner."""
+    fields: dict[str, Any] = {**requested}
     fields.pop("parent_id", None)
     visibility = fields.pop("visibility", None) or instance_settings.setting("default_group_visibility")
     group = Group(**_without_nulls(fields), visibility=Visibility.of(visibility))
@@ -39,8 +65,9 @@ def create_group(author: User, parent: Group | None, **fields: Any) -> Group:
     return group
 
 
-def update_group(requester: Caller, group: Group, **fields: Any) -> Group:
+def update_group(requester: Caller, group: Group, **requested: Unpack[GroupFields]) -> Group:
     """Change a group; the full paths and names of everything below it are updated."""
+    fields: dict[str, Any] = {**requested}
     visibility = fields.pop("visibility", None)
     former = audit.settings_of(group, UNAUDITED)
     change_plan(group, **{name: fields.pop(name) for name in ("plan", "trial", "trial_ends_on") if name in fields})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from sqlalchemy import ColumnElement, Select, delete, exists, or_, select, update
 from sqlalchemy.orm import aliased
@@ -39,7 +39,14 @@ TITLES: tuple[tuple[Any, Any, Any, Any], ...] = (
 )
 
 
-def create_label(owner: Project | Group, *, name: str | None, color: str | None, **fields: Any) -> Label:
+def create_label(
+    owner: Project | Group,
+    *,
+    name: str | None,
+    color: str | None,
+    description: str | None = None,
+    priority: int | None = None,
+) -> Label:
     """Create a label of a project or a group.
 
     Raises:
@@ -51,30 +58,39 @@ def create_label(owner: Project | Group, *, name: str | None, color: str | None,
     conflict = Conflict("Label already exists")
     if db.session.scalar(select(Label.id).where(usable, Label.title == title)) is not None:
         raise conflict
-    label = Label(title=title, color=parsed_color(color), description=fields.get("description"))
+    label = Label(title=title, color=parsed_color(color), description=description)
     if isinstance(owner, Project):
         label.project_id, label.project = owner.id, owner
     else:
         label.group_id, label.group = owner.id, owner
-    _check(label, fields.get("priority"))
+    _check(label, priority)
     with db.session.no_autoflush:
         add_unique(label, conflict)
     db.session.flush()
-    if isinstance(owner, Project) and fields.get("priority") is not None:
-        set_priority(owner, label, fields["priority"])
+    if isinstance(owner, Project) and priority is not None:
+        set_priority(owner, label, priority)
     return label
 
 
-def update_label(label: Label, **fields: Any) -> Label:
+class LabelChanges(TypedDict, total=False):
+    """What can be changed of a label."""
+
+    new_name: str | None
+    color: str | None
+    description: str | None
+
+
+def update_label(label: Label, **changes: Unpack[LabelChanges]) -> Label:
     """Change a label; ``new_name`` renames it on issues and merge requests too."""
     lock_row(label, "title")
     former = label.title
-    title = former if fields.get("new_name") is None else fields["new_name"].strip()
+    new_name, color = changes.get("new_name"), changes.get("color")
+    title = former if new_name is None else new_name.strip()
     with db.session.no_autoflush:
-        if fields.get("color") is not None:
-            label.color = parsed_color(fields["color"])
-        if "description" in fields:
-            label.description = fields["description"]
+        if color is not None:
+            label.color = parsed_color(color)
+        if "description" in changes:
+            label.description = changes["description"]
         label.title = title
         _check(label, None)
         if title != former:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from sqlalchemy import delete
 
@@ -38,8 +38,40 @@ UNAUDITED = (
 )
 
 
-def create_user(**fields: Any) -> User:
+class UserFields(TypedDict, total=False):
+    """What is set of an account, by the names of the API; the flags about passwords are for new ones."""
+
+    email: str | None
+    name: str | None
+    username: str | None
+    password: str | None
+    reset_password: bool | None
+    force_random_password: bool | None
+    skip_confirmation: bool | None
+    admin: bool | None
+    can_create_group: bool | None
+    external: bool | None
+    private_profile: bool | None
+    projects_limit: int | None
+    bio: str | None
+    location: str | None
+    public_email: str | None
+    organization: str | None
+    job_title: str | None
+    note: str | None
+    skype: str | None
+    linkedin: str | None
+    twitter: str | None
+    website_url: str | None
+    extern_uid: str | None
+    provider: str | None
+    theme_id: int | None
+    color_scheme_id: int | None
+
+
+def create_user(**requested: Unpack[UserFields]) -> User:
     """Create a user with a personal namespace; errors are those of supporting resources reference, section 3."""
+    fields: dict[str, Any] = {**requested}
     for flag in ("reset_password", "force_random_password", "skip_confirmation"):
         if fields.pop(flag, False) and flag != "skip_confirmation":
             fields["password"] = tokens.new_token()
@@ -60,8 +92,9 @@ def create_user(**fields: Any) -> User:
     return user
 
 
-def update_user(user: User, **fields: Any) -> User:
+def update_user(user: User, **requested: Unpack[UserFields]) -> User:
     """Change a user; the personal namespace gets the same path and name."""
+    fields: dict[str, Any] = {**requested}
     lock_user(user)
     former, former_username = audit.settings_of(user, UNAUDITED), user.username
     fields.pop("skip_confirmation", None)
@@ -140,10 +173,11 @@ def new_password_of(user: User) -> str:
     return password
 
 
-def create_user_for(**fields: Any) -> tuple[User, str]:
+def create_user_for(**fields: Unpack[UserFields]) -> tuple[User, str]:
     """Create a user with a random password, which they have to replace after the first sign-in; return both."""
     password = tokens.new_token()
-    user = create_user(**fields, password=password)
+    fields["password"] = password
+    user = create_user(**fields)
     user.password_expired = True
     return user, password
 

@@ -12,6 +12,7 @@ from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
 from project_service.areas.accounts.tokens import queries, service
 from project_service.areas.accounts.tokens.forms import TokenForm
+from project_service.domain.tokens import PersonalAccessToken
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import RecordNotFound
 from project_service.kit.http.forms import confirmation
@@ -36,8 +37,12 @@ def list_tokens() -> Any:
 def create_token() -> Any:
     """Create an access token and show its secret once."""
     form = TokenForm()
-    fields = {"name": form.name.data, "scopes": form.scopes.data, "expires_at": form.expires_at.data}
-    if accepted := form.accepted(lambda: service.create_token(current_user(), **fields)):
+
+    def create() -> PersonalAccessToken:
+        name, scopes, expires_at = form.name.data, form.scopes.data, form.expires_at.data
+        return service.create_token(current_user(), name=name, scopes=scopes, expires_at=expires_at)
+
+    if accepted := form.accepted(create):
         return _tokens(TokenForm(formdata=None), accepted.result.token), 201
     return _tokens(form), 422
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import Any
+from collections.abc import Collection
 
 from sqlalchemy import ColumnElement, select
 
@@ -29,13 +29,19 @@ MAIL_BEFORE = dt.timedelta(days=7)
 BAD_REQUEST = "400 Bad request - "
 
 
-def create_token(requester: Caller, subject: ProjectOrGroup, **fields: Any) -> PersonalAccessToken:
+def create_token(
+    requester: Caller,
+    subject: ProjectOrGroup,
+    *,
+    name: str | None,
+    scopes: Collection[str] | None,
+    access_level: int | None = None,
+    expires_at: dt.date | None = None,
+    description: str | None = None,
+) -> PersonalAccessToken:
     """Create a token with a bot of its own; the secret is only in the attribute ``token`` of the returned object.
 
-    Args:
-        requester: Who creates it: a person with at least the role that the bot gets.
-        subject: The project or group.
-        fields: ``name``, ``scopes``, ``access_level``, ``expires_at`` (a year ahead by default) and ``description``.
+    ``requester`` is a person with at least the role that the bot gets; a token expires after a year by default.
 
     Raises:
         Forbidden: the requester is a bot.
@@ -44,17 +50,16 @@ def create_token(requester: Caller, subject: ProjectOrGroup, **fields: Any) -> P
     """
     if is_bot(requester.user_id):
         raise Forbidden
-    level = Role(fields.pop("access_level", None) or Role.MAINTAINER)
+    level = Role(access_level or Role.MAINTAINER)
     _refuse_role_above(requester, subject, level)
-    name = fields.get("name") or ""
-    if not set(fields.get("scopes") or ()) <= set(RESOURCE_SCOPES):
+    if not set(scopes or ()) <= set(RESOURCE_SCOPES):
         raise BadRequest(f"{BAD_REQUEST}Scopes can only contain available scopes")
-    if len(name) > MAX_NAME_LENGTH:
+    if len(name or "") > MAX_NAME_LENGTH:
         raise BadRequest(f"{BAD_REQUEST}Name is too long (maximum is {MAX_NAME_LENGTH} characters)")
-    checked_expiry(fields.get("expires_at"))
-    bot = create_bot(subject, name, level, requester.user_id)
+    checked_expiry(expires_at)
+    bot = create_bot(subject, name or "", level, requester.user_id)
     try:
-        token = service.create_token(bot, **fields)
+        token = service.create_token(bot, name=name, scopes=scopes, description=description, expires_at=expires_at)
     except Unprocessable as error:
         raise BadRequest(f"{BAD_REQUEST}{error.message}") from error
     token.access_level = level

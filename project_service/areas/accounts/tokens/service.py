@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import Any
+from collections.abc import Iterable
 
 from project_service.access import audit
 from project_service.domain import instance_settings
@@ -25,32 +25,40 @@ from project_service.kit.security import tokens
 ROTATED_TOKEN_LIFETIME = dt.timedelta(days=7)
 
 
-def create_token(user: User, **fields: Any) -> PersonalAccessToken:
+def create_token(
+    user: User,
+    *,
+    name: str | None,
+    scopes: Iterable[str] | None,
+    description: str | None = None,
+    expires_at: dt.date | None = None,
+    secret: str | None = None,
+    family_id: int | None = None,
+) -> PersonalAccessToken:
     """Create a token; its secret is only in the attribute ``token`` of the returned object.
 
     Bots have fewer scopes than people, and their tokens expire, on every route that creates or rotates one.
     """
     is_of_bot = is_bot(user.id)
-    name = fields.get("name") or ""
-    scopes = list(dict.fromkeys(fields.get("scopes") or []))
+    distinct_scopes = list(dict.fromkeys(scopes or ()))
     problems = []
-    if not name.strip():
+    if not name or not name.strip():
         problems.append("Name can't be blank")
-    if not scopes:
+    if not distinct_scopes:
         problems.append("Scopes can't be blank")
-    elif not set(scopes) <= set(RESOURCE_SCOPES if is_of_bot else SCOPES):
+    elif not set(distinct_scopes) <= set(RESOURCE_SCOPES if is_of_bot else SCOPES):
         problems.append("Scopes can only contain available scopes")
     if problems:
         raise Unprocessable(" and ".join(problems))
-    secret = fields.get("secret") or tokens.new_token(instance_settings.setting("personal_access_token_prefix") or "")
+    secret = secret or tokens.new_token(instance_settings.setting("personal_access_token_prefix") or "")
     token = PersonalAccessToken(
         user_id=user.id,
-        name=name,
-        description=fields.get("description"),
-        scopes=scopes,
-        expires_at=checked_expiry(fields.get("expires_at")) if is_of_bot else fields.get("expires_at"),
+        name=name or "",
+        description=description,
+        scopes=distinct_scopes,
+        expires_at=checked_expiry(expires_at) if is_of_bot else expires_at,
         digest=digest_of(secret),
-        family_id=fields.get("family_id"),
+        family_id=family_id,
     )
     db.session.add(token)
     db.session.flush()
@@ -59,7 +67,7 @@ def create_token(user: User, **fields: Any) -> PersonalAccessToken:
         user,
         f"Created personal access token with id {token.id}",
         target=_token_target(token),
-        scopes=", ".join(scopes),
+        scopes=", ".join(distinct_scopes),
     )
     token.token = secret
     return token

@@ -64,6 +64,8 @@ EXPORTS = "/projects/<project>/export /<path:project>/-/settings/general /<proje
 TOKENS = "personal_access_tokens"
 TOKEN_PAGES = "/<path:project>/-/settings/access_tokens /groups/<path:group>/-/settings/access_tokens"
 JOB_VARIABLES = "/<path:project>/-/settings/ci_cd/job_variables /<path:project>/-/settings/ci_cd/job_variables/download"
+HOME, EACH = "/ /-/overview /<path:full_path>", "the first rows of each project, by an index, as many as are shown"
+PANELS = ("alerts", "tracked_errors", "tracked_findings", "issues", "issue_assignees", "projects", "anon_1", "anon_2")
 ALLOWED = (
     *(
         Allowed(what, table, SEARCHES, FOUND)
@@ -73,7 +75,7 @@ ALLOWED = (
     Allowed(WALKED, "users", "/users /personal_access_tokens /admin/users /users/sign_in", ALL),
     Allowed(READ, "tasks", "/admin/tasks", "counts all there are, for administrators alone"),
     Allowed(WALKED, TOKENS, "/personal_access_tokens", ALL),
-    Allowed(WALKED, "projects", "/projects /", ALL),
+    Allowed(WALKED, "projects", "/projects / /dashboard/projects /admin /admin/projects", ALL),
     Allowed(WALKED, "instance_variables", "/admin/ci/variables /admin/ci_cd", "25 at most"),
     Allowed(READ, "instance_variables", "/<path:project>/-/settings/ci_cd", "25 at most"),
     Allowed(SORTED, "namespace_ancestors", "/<path:project>/-/settings/ci_cd", WITHIN),
@@ -82,18 +84,27 @@ ALLOWED = (
     Allowed(SORTED, "resource_bots", "/projects/<project>/access_tokens /groups/<group>/access_tokens", WITHIN, "sort"),
     Allowed(SORTED, "resource_bots", TOKEN_PAGES, WITHIN),
     Allowed(WALKED, "audit_events", "/audit_events /admin/audit_logs /admin/audit_logs.csv", ALL),
-    Allowed(WALKED, "namespaces", "/groups /namespaces /dashboard/groups /projects/new /projects/new/import", ALL),
+    Allowed(
+        WALKED,
+        "namespaces",
+        "/groups /namespaces /dashboard/groups /projects/new /projects/new/import /admin /admin/groups",
+        ALL,
+    ),
     Allowed(WALKED, "namespaces", "/<path:project>/-/settings/general /<project_path:project>/download_export", ALL),
-    Allowed(WALKED, "events", "/ /events", NOTHING),
-    Allowed(SORTED, "anon_2", "/ /events", MERGED),
-    Allowed(SORTED, "events", "/ /events", MERGED),
+    Allowed(WALKED, "events", "/dashboard/projects /events", NOTHING),
+    Allowed(SORTED, "anon_2", "/dashboard/projects /events", MERGED),
+    Allowed(SORTED, "events", "/dashboard/projects /events", MERGED),
     Allowed(READ, "issues", "/projects/<project>/issues", NOTHING),
     Allowed(READ, "users", "/users", ADMINISTRATORS, "name username created_at updated_at"),
     Allowed(READ, TOKENS, "/personal_access_tokens", ADMINISTRATORS),
     Allowed(SORTED, "users", "/users", ADMINISTRATORS, "name username created_at updated_at"),
     Allowed(SORTED, TOKENS, "/personal_access_tokens", ADMINISTRATORS, "sort"),
     Allowed(SORTED, "users", "/personal_access_tokens", OWN, "sort"),
-    Allowed(SORTED, "projects", "/", OWN),
+    Allowed(SORTED, "projects", "/ /dashboard/projects", OWN),
+    Allowed(WALKED, "users", "/admin", ALL),
+    *(Allowed(READ, table, "/admin", "counts at most 10,000") for table in ("users", "projects", "namespaces")),
+    *(Allowed(SORTED, table, HOME, EACH) for table in PANELS),
+    Allowed(SORTED, "alerts", "/groups/<path:group>/-/alert_statistics", "of a month and of several projects"),
     Allowed(SORTED, "namespaces", "/groups /dashboard/groups /namespaces", OWN),
     Allowed(SORTED, "namespaces", "/groups/<group>/subgroups", WITHIN, "id path similarity"),
     Allowed(SORTED, "namespaces", "/groups/<group>/descendant_groups", WITHIN),

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sqlalchemy import Select, select
+from sqlalchemy import ColumnElement, select
 
 from project_service.areas.alerts.models import Alert, Severity, listed_at
 from project_service.kit import clock
@@ -32,13 +32,11 @@ class AlertStatistics:
     mean_to_resolve: dt.timedelta | None
 
 
-def statistics_of(project_ids: Select[int]) -> AlertStatistics:
-    """Return the statistics of the alerts of some projects that started in the last 30 days, with one statement."""
+def statistics_of(of_projects: ColumnElement[bool]) -> AlertStatistics:
+    """Return the statistics of alerts under a condition that started in the last 30 days, with one statement."""
     now = clock.now()
     columns = listed_at.label("listed_at"), Alert.severity, Alert.acknowledged_at, Alert.ended_at
-    started = select(*columns).where(
-        Alert.project_id.in_(project_ids), listed_at >= now - dt.timedelta(days=DAYS_OF_MEANS)
-    )
+    started = select(*columns).where(of_projects, listed_at >= now - dt.timedelta(days=DAYS_OF_MEANS))
     rows = db.session.execute(started.order_by(listed_at.desc(), Alert.id.desc()).limit(MAX_ALERTS + 1)).all()
     is_cut, rows = len(rows) > MAX_ALERTS, rows[:MAX_ALERTS]
     acknowledged = [row.acknowledged_at - row.listed_at for row in rows if row.acknowledged_at is not None]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from flask import render_template
-from sqlalchemy import select
 
 from project_service.access import navigation
 from project_service.access.abilities import Ability
@@ -11,6 +10,7 @@ from project_service.access.home_scope import HomeScope
 from project_service.access.identity import caller
 from project_service.access.pages import PageBlueprint
 from project_service.areas.alerts.alerts import statistics
+from project_service.areas.alerts.models import Alert
 from project_service.domain.access_levels import Role
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
@@ -25,7 +25,7 @@ navigation.add(navigation.NavigationEntry("Alerts", OF_GROUP, 40, Ability.READ_G
 @pages.allow(Ability.READ_ALERTS)
 def show_statistics(project: Project) -> str:
     """Show alerts per hour and the mean times of a project."""
-    found = statistics.statistics_of(select(Project.id).where(Project.id == project.id))
+    found = statistics.statistics_of(Alert.project_id == project.id)
     return render_template("alerts/statistics.html", base="project.html", project=project, statistics=found)
 
 
@@ -34,5 +34,5 @@ def show_statistics(project: Project) -> str:
 @pages.allow(Ability.READ_GROUP)
 def show_group_statistics(group: Group) -> str:
     """Show the same of the projects of a group whose alerts the caller may see."""
-    found = statistics.statistics_of(HomeScope(caller(), group).projects(Role.DEVELOPER))
+    found = statistics.statistics_of(Alert.project_id.in_(HomeScope(caller(), group).projects(Role.DEVELOPER)))
     return render_template("alerts/statistics.html", base="group.html", group=group, statistics=found)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import datetime as dt
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import true
 
 from project_service.areas.alerts.alerts import service
 from project_service.areas.alerts.alerts.statistics import statistics_of
 from project_service.areas.alerts.models import Alert, Status
-from project_service.domain.projects import Project
 from project_service.kit import clock
 from tests.support.sample_data import DEV, MAX, RITA
 from tests.support.visitors import store
@@ -27,7 +26,7 @@ def test_mean_times_are_those_from_the_start(alert, people):
     service.change_status(people[MAX], alert, Status.ACKNOWLEDGED)
     service.change_status(people[MAX], alert, Status.RESOLVED)
 
-    found = statistics_of(select(Project.id))
+    found = statistics_of(true())
 
     means = [round(length.total_seconds() / 3600) for length in (found.mean_to_acknowledge, found.mean_to_resolve)]
     assert (found.count, found.chart.total, means) == (1, 1, [1, 1])
@@ -37,7 +36,7 @@ def test_an_alert_that_is_triggered_again_is_not_acknowledged(alert, people):
     service.change_status(people[MAX], alert, Status.ACKNOWLEDGED)
     service.change_status(people[MAX], alert, Status.TRIGGERED)
 
-    assert statistics_of(select(Project.id)).mean_to_acknowledge is None
+    assert statistics_of(true()).mean_to_acknowledge is None
 
 
 @pytest.mark.parametrize(("person", "shown"), [(DEV, True), (RITA, False)])

@@ -301,6 +301,7 @@ def create_app(settings: Settings | None = None) -> responses.Application:
     alert_actions.acknowledged.connect(acknowledging.on_acknowledgement)
     own_alerts.reported.connect(own_reports.on_report)
     hook_events.happened.connect(web_hook_sender.on_event)
+    hook_events.happened_together.connect(web_hook_sender.on_events)
     hook_events.asked.connect(web_hook_sender.on_question)
     for pages in PAGES:
         app.register_blueprint(pages)

@@ -5,7 +5,7 @@ An event is announced inside the transaction of the change. Its payload is built
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from project_service.domain.projects import Project
 
 _signals = Namespace()
 happened = _signals.signal("hook-event", doc="Sent with a ``HookEvent``.")
+happened_together = _signals.signal("hook-events", doc="Sent with a list of ``HookEvent`` with the same listeners.")
 asked = _signals.signal("hook-wanted", doc="Sent with the id of a project and ``flag``; receivers return hooks.")
 Sample = Callable[[Project], dict[str, Any] | None]
 SAMPLES: dict[str, Sample] = {}  # by flag: makers of payloads for tests of hooks
@@ -38,6 +39,13 @@ class HookEvent:
 def announce(flag: str, project: Project, payload: Callable[[], dict[str, Any]], **details: Any) -> None:
     """Announce an event of a project."""
     happened.send(HookEvent(flag, payload, project=project, **details))
+
+
+def announce_all(
+    flag: str, project: Project, payloads: Iterable[Callable[[], dict[str, Any]]], listeners: list[Any]
+) -> None:
+    """Announce several events of a project to hooks that were looked up before, with few statements."""
+    happened_together.send([HookEvent(flag, payload, project=project, listeners=listeners) for payload in payloads])
 
 
 def announce_in_group(flag: str, group: GroupOrUser, payload: Callable[[], dict[str, Any]], **details: Any) -> None:

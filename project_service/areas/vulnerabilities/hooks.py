@@ -26,8 +26,9 @@ def announce_new(project: Project, finding_ids: Iterable[int]) -> None:
     listeners = hook_events.listeners(project.id, FLAG)
     ids = sorted(finding_ids) if listeners else []
     for start in range(0, len(ids), BATCH):
-        for finding in _loaded(ids[start : start + BATCH]):
-            hook_events.announce(FLAG, project, partial(_payload, project, finding, []), listeners=listeners)
+        findings = _loaded(ids[start : start + BATCH])
+        hook_events.announce_all(FLAG, project, [partial(_payload, project, one, []) for one in findings], listeners)
+        for finding in findings:
             db.session.expunge(finding)
 
 

@@ -39,6 +39,12 @@ UUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 
 def on_event(event: HookEvent) -> None:
     """Queue an event for the hooks that want it, in its transaction: the payload once, a delivery for each."""
+    on_events([event])
+
+
+def on_events(events: Sequence[HookEvent]) -> None:
+    """Queue events that the same hooks want: the payloads in one statement, and the deliveries in another."""
+    event = events[0]
     hooks = event.listeners
     if hooks is None:
         project_id = None if event.project is None else event.project.id
@@ -47,14 +53,18 @@ def on_event(event: HookEvent) -> None:
     for group in ([hook for hook in hooks if not hook.is_system], [hook for hook in hooks if hook.is_system]):
         if not group:
             continue
-        make = event.system_payload if group[0].is_system and event.system_payload is not None else event.payload
         content = {
             "flag": event.flag,
             "trigger": "system_hooks" if group[0].is_system else event.trigger or trigger_of(event.flag),
             "event_uuid": chain_of_request(),
         }
-        payload = deliveries.add_payload(exact_json.dumps(make()).decode())
-        deliveries.enqueue_all(((hook.receiver, content) for hook in group), payload)
+        bodies = [exact_json.dumps(_payload_of(one, is_system=group[0].is_system)).decode() for one in events]
+        payloads = deliveries.add_payloads(bodies)
+        deliveries.enqueue_all((hook.receiver, content, payload) for payload in payloads for hook in group)
+
+
+def _payload_of(event: HookEvent, *, is_system: bool) -> dict[str, Any]:
+    return event.system_payload() if is_system and event.system_payload is not None else event.payload()
 
 
 def on_question(project_id: int, flag: str) -> list[WebHook]:

@@ -40,6 +40,7 @@ from project_service.kit.deliveries.models import Delivery, DeliveryPayload
 from project_service.kit.deliveries.outbox import (
     FAILED_RETENTION,
     add_payload,
+    add_payloads,
     enqueue,
     enqueue_all,
     number_failed,
@@ -68,6 +69,7 @@ __all__ = [
     "ReceiverUnavailable",
     "Sender",
     "add_payload",
+    "add_payloads",
     "add_source",
     "backoff",
     "enqueue",

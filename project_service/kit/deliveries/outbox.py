@@ -16,14 +16,20 @@ from project_service.kit.deliveries.models import Delivery, DeliveryPayload
 ROWS_PER_STATEMENT = 500
 FAILED_RETENTION = dt.timedelta(days=14)
 PAYLOAD_RETENTION = dt.timedelta(days=8)  # a day more than logs, which refer to payloads
+Waiting = tuple[str, dict[str, Any]] | tuple[str, dict[str, Any], DeliveryPayload | None]
 
 
 def add_payload(body: str) -> DeliveryPayload:
     """Store a body that several deliveries share, in the current transaction."""
-    payload = DeliveryPayload(body=body)
-    db.session.add(payload)
+    return add_payloads([body])[0]
+
+
+def add_payloads(bodies: Iterable[str]) -> list[DeliveryPayload]:
+    """Store bodies that several deliveries share, in the current transaction and in one statement."""
+    payloads = [DeliveryPayload(body=body) for body in bodies]
+    db.session.add_all(payloads)
     db.session.flush()
-    return payload
+    return payloads
 
 
 def enqueue(receiver: str, content: dict[str, Any], payload: DeliveryPayload | None = None) -> Delivery:
@@ -34,14 +40,14 @@ def enqueue(receiver: str, content: dict[str, Any], payload: DeliveryPayload | N
     return delivery
 
 
-def enqueue_all(receivers: Iterable[tuple[str, dict[str, Any]]], payload: DeliveryPayload | None = None) -> None:
-    """Write a delivery per receiver and its content, in one statement for up to ``ROWS_PER_STATEMENT``."""
-    rows = [_values(receiver, content, payload) for receiver, content in receivers]
+def enqueue_all(waiting: Iterable[Waiting]) -> None:
+    """Write deliveries, each a receiver and its content, in one statement for up to ``ROWS_PER_STATEMENT``."""
+    rows = [_values(*one) for one in waiting]
     for start in range(0, len(rows), ROWS_PER_STATEMENT):
         db.session.execute(insert(Delivery).values(rows[start : start + ROWS_PER_STATEMENT]))
 
 
-def _values(receiver: str, content: dict[str, Any], payload: DeliveryPayload | None) -> dict[str, Any]:
+def _values(receiver: str, content: dict[str, Any], payload: DeliveryPayload | None = None) -> dict[str, Any]:
     return {
         "receiver": receiver,
         "encoded_content": exact_json.dumps(content).decode(),

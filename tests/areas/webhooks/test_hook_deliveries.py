@@ -330,3 +330,19 @@ def test_an_alert_is_sent_when_it_is_opened_and_when_its_status_changes(make_hoo
 
     assert [body["object_attributes"]["action"] for body in receiver.bodies] == ["open", "resolve"]
     check_sample("alert", receiver.bodies[0])
+
+
+def test_hooks_cost_a_batch_of_alerts_as_few_statements_as_one_alert(count_queries, make_hook, project, receiver):
+    make_hook(alert_events=True)
+    counts = []
+    for number in (1, 20):
+        with unit_of_work():
+            about = {"project_id": project.id, "title": "A", "started_at": clock.now()}
+            rows = [Alert(iid=len(counts) * 100 + n, **about) for n in range(number)]
+            db.session.add_all(rows)
+        with unit_of_work(), count_queries() as queries:
+            announce_ingested(rows, {}, listeners(project.id))
+        counts.append(len(queries))
+    deliveries.send_all_due()
+
+    assert (counts[0], len(receiver.requests)) == (counts[1], 21)

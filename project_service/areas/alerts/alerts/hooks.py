@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from sqlalchemy import select
@@ -77,15 +78,19 @@ def listeners(project_id: int) -> list[Any]:
     return hook_events.listeners(project_id, FLAG)
 
 
-def announce_ingested(alerts: Iterable[Alert], ended: dict[int, int], hooks: list[Any]) -> None:
+def announce_ingested(alerts: Sequence[Alert], ended: dict[int, int], hooks: list[Any]) -> None:
     """Announce alerts that a receiver has opened, and those that it has ended, with their former status, to hooks."""
-    for alert in alerts:
-        if alert.id in ended:
-            previous = Status(ended[alert.id]).name.lower()
-            changes = {"status": {"previous": previous, "current": Status(alert.status).name.lower()}}
-            announce(alert, None, RESOLVE, changes, listeners=hooks)
-        else:
-            announce(alert, None, OPEN, {}, listeners=hooks)
+    payloads = [partial(_ingested, alert, ended.get(alert.id)) for alert in alerts]
+    project = next((alert.project for alert in alerts), None)
+    if project is not None:
+        hook_events.announce_all(FLAG, project, payloads, hooks)
+
+
+def _ingested(alert: Alert, former_status: int | None) -> dict[str, Any]:
+    if former_status is None:
+        return _payload(alert, None, OPEN, {})
+    names = (Status(status).name.lower() for status in (former_status, alert.status))
+    return _payload(alert, None, RESOLVE, {"status": dict(zip(("previous", "current"), names, strict=True))})
 
 
 def _payload(alert: Alert, user: User | None, action: str, changes: dict[str, Any]) -> dict[str, Any]:

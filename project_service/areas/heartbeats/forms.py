@@ -52,7 +52,7 @@ class HeartbeatForm(Form):
         default=service.DEFAULT_GRACE_SECONDS,
         description="How late a call may be before an alert is opened: 60 to 31536000.",
     )
-    severity = SelectField("Severity of the alert", choices=[(word, word.capitalize()) for word in SEVERITIES])
+    severity = SelectField("Severity of the alert", choices={word: word.capitalize() for word in SEVERITIES})
     environment = StringField("Environment of the alert (optional)")
     runbook = StringField("Runbook (optional)", description="A URL that the alert shows.")
 

@@ -24,7 +24,7 @@ LENGTHS: dict[Any, str] = {
     UNTIL: "Until the time below",
 }
 EMPTY_ROWS = 3  # offered besides those that are filled in
-CONDITIONS = [(name, name.replace("_", " ")) for name in OPERATORS]
+CONDITIONS: dict[Any, str] = {name: name.replace("_", " ") for name in OPERATORS}
 
 
 class SilenceForm(Form):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from typing import Any
 
@@ -11,7 +12,14 @@ from project_service.access.abilities import Ability, allowed, judge
 from project_service.access.api import json_response
 from project_service.access.identity import caller, current_user
 from project_service.areas.error_tracking.collection.event_parsing import read_time
-from project_service.areas.error_tracking.releases import queries, release_requests, sentry_views, service, uploads
+from project_service.areas.error_tracking.releases import (
+    queries,
+    release_files,
+    release_requests,
+    sentry_views,
+    service,
+    uploads,
+)
 from project_service.areas.error_tracking.releases.sentry_requests import (
     UNKNOWN,
     ClientRefused,
@@ -138,8 +146,24 @@ def assemble_bundle(organization: str) -> dict[str, Any]:
     body = json_object()
     assembly = _assembly(body)
     found = _projects_of_body(namespace, body.get("projects"))
+    return _assembled(namespace, [one.id for one in found], assembly)
+
+
+@sentry_api.at("POST", "/organizations/<organization>/releases/<version>/assemble/", writes=False)
+def assemble_release_bundle(organization: str, version: str) -> dict[str, Any]:
+    """Assemble a bundle of a release for its projects, as clients before the year 2023 ask for it."""
+    namespace = find_organization(organization)
+    known = {one.id: one for one in readable_projects(namespace)}
+    rows = existing_releases(list(known), version)
+    mine = [row.project_id for row in rows if allowed(caller(), Ability.UPDATE_ERRORS, known[row.project_id])]
+    if not mine:
+        judge(caller(), Ability.UPDATE_ERRORS, known[rows[0].project_id])
+    assembly = _assembly(json_object())
+    return _assembled(namespace, mine, dataclasses.replace(assembly, version=version))
+
+
+def _assembled(namespace: Namespace, project_ids: list[int], assembly: Assembly) -> dict[str, Any]:
     user_id = caller().user_id or 0
-    project_ids = [one.id for one in found]
     if uploads.is_assembled(project_ids, assembly):
         return _state("ok")
     if (progress := uploads.progress_of(project_ids, assembly)) is not None:
@@ -220,6 +244,7 @@ def delete_release(organization: str, version: str, project: str | None = None) 
 
 
 release_requests.register(sentry_api)
+release_files.register(sentry_api)
 
 
 @sentry_api.at("GET", "/<path:unknown>", anonymous=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import hashlib
+import io
 import tempfile
 import zlib
 from collections.abc import Sequence
@@ -82,6 +83,16 @@ class Contents:
     files: Sequence[StoredBundleFile]
     release: str | None
     dist: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SingleFile:
+    """A file that is uploaded on its own."""
+
+    url: str
+    type: str
+    debug_id: str | None
+    source_map_url: str | None
 
 
 def store_chunk(namespace: Namespace, user_id: int, checksum: str, content: bytes) -> None:
@@ -198,6 +209,22 @@ def assemble(namespace: Namespace, user_id: int, project_ids: Sequence[int], ass
     for chunk in set(assembly.chunks) if reason is None else ():
         storage().delete(f"{folder}/{chunk}")
     return reason
+
+
+def store_single(
+    project_id: int, user_id: int, version: str, dist: str | None, file: SingleFile, content: bytes
+) -> None:
+    """Store one file of a release with a bundle of its own."""
+    digest = hashlib.sha256(content).hexdigest()
+    name = content_name(project_id, digest)
+    if not storage().exists(name):
+        storage().store(io.BytesIO(zlib.compress(content)), name)
+    edges = FileEdges(content[:EDGE_BYTES], content[-EDGE_BYTES:])
+    bundled = BundledFile(file.url, file.type, file.url, file.debug_id, file.source_map_url)
+    stored = StoredBundleFile(bundled, edges, digest, len(content))
+    checksum = hashlib.sha1(content, usedforsecurity=False).hexdigest()
+    with writing():
+        _add_bundle(project_id, user_id, Assembly(checksum, (), version, dist), Contents([stored], version, dist))
 
 
 def _store_contents(folder: str, project_ids: Sequence[int], assembly: Assembly) -> Contents:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import io
+import json
+
 import pytest
 
+from project_service.areas.error_tracking.errors.models import TrackedError
+from project_service.kit.db.session import db
 from tests.support.git_repositories import _git
 from tests.support.sample_data import DEV, MAX, RITA, make_token
 from tests.support.sentry_requests import Sender, track_errors
-from tests.support.source_maps import Uploader, build, event
+from tests.support.source_maps import MAP, SCRIPT, Uploader, build, event, sha1
 
 PAGE = "/acme/shop/-/error_tracking/releases"
 
@@ -137,3 +142,40 @@ def test_the_api_lists_releases_and_uploads(app, uploader, as_, project, run_job
     assert as_(DEV).delete(f"{base}/source_maps/{bundle['id']}").status_code == 403
     assert as_(MAX).delete(f"{base}/source_maps/{bundle['id']}").status_code == 204
     assert as_(RITA).get(f"{base}/source_maps").json == []
+
+
+def test_old_clients_upload_list_and_remove_single_files(app, uploader, as_uploader, project, run_jobs):
+    files = "/api/0/projects/acme/shop/releases/1.0/files/"
+
+    def post(name, content, **fields):
+        data = {"file": (io.BytesIO(content), "x"), "name": name, **fields}
+        return uploader.open("POST", files, data=data, content_type="multipart/form-data")
+
+    script = post("~/js/app.js", SCRIPT.encode(), header="Sourcemap:app.js.map")
+    source_map = post("~/js/app.js.map", json.dumps(MAP).encode())
+
+    assert (script.status_code, script.json["name"], source_map.status_code) == (201, "~/js/app.js", 201)
+    assert [post("~/js/app.js", content).status_code for content in (SCRIPT.encode(), b"other")] == [201, 409]
+    assert uploader.open("POST", files, data={}).json == {"detail": "Missing uploaded file"}
+    listed = uploader.open("GET", files).json
+    assert ([one["size"] for one in listed], uploader.open("GET", f"{files}?checksum={'a' * 40}").json) == (
+        [len(json.dumps(MAP)), len(SCRIPT)],
+        [],
+    )
+    Sender(app, track_errors(project)).event(**event(None, release="1.0"))
+    run_jobs()
+    assert db.session.query(TrackedError).one().culprit.startswith("boom(")
+    assert uploader.open("DELETE", f"{files}{listed[0]['id']}/").status_code == 403
+    assert as_uploader(MAX).open("DELETE", f"{files}{listed[0]['id']}/").status_code == 204
+    emptied = as_uploader(MAX).open("DELETE", "/api/0/projects/acme/shop/files/source-maps/?name=1.0")
+    assert (emptied.status_code, uploader.open("GET", files).json) == (204, [])
+
+
+def test_bundles_of_a_release_are_assembled_for_its_projects(uploader):
+    content = build()
+    uploader.send(content)
+    body = {"checksum": sha1(content), "chunks": [sha1(content)]}
+
+    assert uploader.open("POST", "releases/1.0/assemble/", json=body).json["state"] == "ok"
+    assert len(uploader.open("GET", "/api/0/projects/acme/shop/releases/1.0/files/").json) == 2
+    assert uploader.open("POST", "releases/nothing/assemble/", json=body).status_code == 404

@@ -69,7 +69,7 @@ def test_a_project_is_imported_and_exported(open_as_paula, archive, name):
 def test_an_invalid_archive_shows_advice(open_as_paula, archive, name):
     page = open_as_paula("/projects/new/import")
     page.get_by_label("Project name").fill(name)
-    page.get_by_label("Archive", exact=True).set_input_files(archive(b"no archive at all"))
+    page.get_by_label("Archive", exact=True).set_input_files(archive(b"\x1f\x8b no archive at all"))
     page.get_by_role("button", name="Import project").click()
     page.wait_for_url(f"**/paula/{name}/-/import")
 

@@ -40,6 +40,7 @@ from tests.support.visitors import store, store_export
 
 NEW, SETTINGS, DOWNLOAD = "/projects/new/import", "/acme/shop/-/settings/general", "/acme/shop/download_export"
 START = f"{SETTINGS}/export"
+GZIP = b"\x1f\x8b"  # how a file in this format begins
 WRONG = re.compile(r'<p class="wrong" id="(\w+)-wrong">(.*?)</p>')
 LIVE_TEXT = re.compile(r'<p id="\w+-text" role="status" data-live>(.*?)</p>')
 
@@ -137,19 +138,18 @@ def test_an_import_overwrites_a_project_with_overrides(maintainer, run_jobs):
 
 
 def test_a_corrupt_archive_shows_an_error_page_with_advice(maintainer, run_jobs):
-    response = send(maintainer, file=archive_of(b"no archive at all"))
+    response = send(maintainer, file=archive_of(GZIP + b" no archive at all"))
     run_jobs()
     text = text_of(maintainer.get(response.location))
 
     assert "Error importing repository into max/second-shop - " in text
-    assert "gzip" in text
     assert "Nothing of the archive was kept" in text
     assert "Import again" in text
     assert "has failed. What went wrong" in text_of(maintainer.get("/max/second-shop"))
 
 
 def test_a_failed_import_is_deleted_and_its_slug_reused(maintainer, run_jobs):
-    failed = send(maintainer, file=archive_of(b"no archive at all"))
+    failed = send(maintainer, file=archive_of(GZIP + b" no archive at all"))
     run_jobs()
     shown = maintainer.get(failed.location).text
 
@@ -169,7 +169,7 @@ def test_a_failed_import_is_deleted_and_its_slug_reused(maintainer, run_jobs):
 
 @pytest.mark.parametrize(("name", "offered"), [("second-shop", "wanted"), ("Second Shop", "Second Shop")])
 def test_after_a_failed_overwrite_the_wanted_slug_is_offered(name, offered, maintainer, run_jobs):
-    failed = send(maintainer, file=archive_of(b"no archive at all"))
+    failed = send(maintainer, file=archive_of(GZIP + b" no archive at all"))
     run_jobs()
     db.session.execute(update(ProjectImport).values(wanted_path="wanted"))
     db.session.execute(update(Project).values(name=name))
@@ -228,7 +228,7 @@ def test_a_taken_path_shows_errors_and_leaves_no_file(maintainer, people):
 
 def test_an_archive_that_is_too_large_is_refused(maintainer):
     turn("max_import_size", 1)
-    content = b"\0" * ((1 << 20) + 1)
+    content = GZIP + b"\0" * ((1 << 20) + 1)
 
     just_above, far_above = (send(maintainer, file=archive_of(content * times)) for times in (1, 3))
 
@@ -262,7 +262,7 @@ def test_a_full_temporary_disk_shows_an_error_page(maintainer):
 
 
 def test_an_upload_may_be_larger_than_other_forms(maintainer):
-    assert send(maintainer, file=archive_of(b"\0" * (11 << 20))).status_code == 302
+    assert send(maintainer, file=archive_of(GZIP + b"\0" * (11 << 20))).status_code == 302
 
 
 def test_a_personal_project_above_the_limit_is_refused(maintainer, people):

@@ -140,6 +140,8 @@ def addresses(gl, paula, service, worker_id, tmp_path_factory):
     collector = f"{service.url}/api/v4/error_tracking/collector/api/{project.id}/store/?sentry_key={key['public_key']}"
     requests.post(collector, json.dumps(EVENT), timeout=20).raise_for_status()
     error = gl.http_get(f"{tracking}/errors")[0]["id"]
+    gl.http_post(f"{tracking}/errors/{error}/notes", post_data={"body": f"As **soon** as {LONG}"})
+    gl.http_post(f"{tracking}/ignore_rules", post_data={"title": LONG * 2, "file": LONG * 2})
     push_history(project.path_with_namespace, tmp_path_factory.mktemp("pushed"), service.url)
     links = {"links": [{"name": LONG * 2, "url": f"https://{LONG[:60]}.example.com/{LONG * 3}"}]}
     project.releases.create(
@@ -185,6 +187,9 @@ def addresses(gl, paula, service, worker_id, tmp_path_factory):
         "key to remove": f"{home}/-/settings/operations/error_tracking/keys/{key['id']}/delete",
         "errors": f"{home}/-/error_tracking",
         "error": f"{home}/-/error_tracking/{error}/details",
+        "events of an error": f"{home}/-/error_tracking/{error}/events",
+        "releases of errors": f"{home}/-/error_tracking/releases",
+        "release of errors": f"{home}/-/error_tracking/releases/{EVENT['release']}",
         "new integration": f"{home}/-/settings/operations/integrations/new",
         "integration": f"{home}/-/settings/operations/integrations/{receiver.number}/edit",
         "credentials": f"{home}/-/settings/operations/integrations/{receiver.number}/credentials",

@@ -30,7 +30,7 @@ from project_service.areas.accounts.tokens import resource_token_pages
 from project_service.areas.accounts.tokens import resource_token_routes as resource_tokens
 from project_service.areas.activity import pages as activity_pages
 from project_service.areas.activity import routes as activity
-from project_service.areas.alerts.alerts import acknowledging, incidents, silencing, todo_pages
+from project_service.areas.alerts.alerts import acknowledging, incidents, silencing
 from project_service.areas.alerts.alerts import home as alerts_home
 from project_service.areas.alerts.alerts import list_pages as alert_list_pages
 from project_service.areas.alerts.alerts import pages as alerts_pages
@@ -69,6 +69,7 @@ from project_service.areas.instance import pages as instance_pages
 from project_service.areas.instance import routes as instance
 from project_service.areas.instance.probes import probes
 from project_service.areas.issues import home as issues_home
+from project_service.areas.issues import list_pages as issue_list_pages
 from project_service.areas.issues import pages as issues_pages
 from project_service.areas.issues import routes as issues
 from project_service.areas.labels import routes as labels
@@ -103,6 +104,8 @@ from project_service.areas.search import pages as search_pages
 from project_service.areas.search import routes as search
 from project_service.areas.silences import pages as silence_pages
 from project_service.areas.silences import routes as silences
+from project_service.areas.todos import pages as todo_pages
+from project_service.areas.todos import routes as todos
 from project_service.areas.variables import pages as variables_pages
 from project_service.areas.variables import routes as variables
 from project_service.areas.variables.effective import pages as effective_variable_pages
@@ -192,6 +195,7 @@ APIS = (
     vulnerabilities.api,
     web_hooks.api,
     search.api,
+    todos.api,
     audit.api,
     instance.api,
 )
@@ -224,6 +228,7 @@ PAGES = (
     ref_pages.pages,
     release_pages.pages,
     compare_pages.pages,
+    issue_list_pages.pages,
     issues_pages.pages,
     merge_requests_pages.pages,
     milestones_pages.pages,
@@ -250,7 +255,7 @@ PAGES = (
     audit_pages.pages,
     full_path_pages,
 )
-# loaded for what they register; modules called ``jobs`` or ``search_scope`` in an area are found without being named
+# loaded for what they register; modules called ``jobs``, ``search_scope`` or ``todo_target`` are found by their names
 LOADED = (activity_pages, maintenance, alerts_home, errors_home, findings_home, issues_home, transfers_home)
 REDIS_TIMEOUT_SECONDS = 3
 
@@ -336,9 +341,9 @@ def _configure(app: responses.Application, settings: Settings) -> None:
 
 
 def _import_registrations() -> None:
-    """Import the modules of all areas with jobs, which workers know by their names, and with scopes of the search."""
+    """Import the modules of all areas with jobs, scopes of the search and targets of to-do items."""
     for module in pkgutil.walk_packages(areas.__path__, f"{areas.__name__}."):
-        if module.name.endswith((".jobs", ".search_scope")):
+        if module.name.endswith((".jobs", ".search_scope", ".todo_target")):
             importlib.import_module(module.name)
 
 

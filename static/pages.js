@@ -273,3 +273,24 @@ addEventListener("keydown", (event) => {
   } else if (event.key === "?") document.getElementById("keys")?.showModal();
   else if (after !== "g") document.querySelector(`a[data-key="${CSS.escape(event.key)}"]`)?.click();
 });
+// tasks of texts can be ticked by those who may change them: the server changes the line of the text
+for (const part of document.querySelectorAll("[data-tasks]")) {
+  for (const item of part.querySelectorAll("li[data-sourcepos]")) {
+    const box = item.querySelector(":scope > input[type=checkbox], :scope > p:first-child > input[type=checkbox]");
+    if (!box) continue;
+    box.disabled = false;
+    box.setAttribute("aria-label", item.textContent.trim().slice(0, 100));
+    box.addEventListener("change", async () => {
+      const fields = new URLSearchParams({ line: item.dataset.sourcepos.split(":")[0], checked: box.checked });
+      fields.set("csrf_token", document.querySelector("input[name=csrf_token]")?.value ?? "");
+      const answer = await fetch(part.dataset.tasks, { method: "POST", body: fields, redirect: "manual" }).catch(() => null);
+      if (answer?.type === "opaqueredirect") return;
+      box.checked = !box.checked;
+      const fault = document.createElement("span");
+      fault.className = "wrong";
+      fault.setAttribute("role", "alert");
+      fault.textContent = " Not saved: the text was changed meanwhile. Load the page again.";
+      item.append(fault);
+    });
+  }
+}

@@ -10,12 +10,13 @@ from typing import Any
 
 import structlog
 from flask import Request, g, session
-from sqlalchemy import Update, bindparam, select, update
+from sqlalchemy import Update, bindparam, func, select, update
 from sqlalchemy.exc import OperationalError
 
 from project_service.domain import project_access, resource_bots, two_factor
 from project_service.domain.instance_settings import value_of
 from project_service.domain.project_access import ProjectAccess, access_of
+from project_service.domain.todos import Todo
 from project_service.domain.tokens import BrowserSession, PersonalAccessToken, digest_of
 from project_service.domain.users import ACTIVE, BLOCKED, SYSTEM_THEME, User, user_by
 from project_service.kit import clock
@@ -42,6 +43,8 @@ REVOKED = "Token was revoked. You have to re-authorize from the user."
 
 # Every request executes one of these: built once, of tables instead of mapped classes, they are executed as they are.
 _tokens, _users, _sessions = table_of(PersonalAccessToken).c, table_of(User).c, table_of(BrowserSession).c
+_todos = table_of(Todo).c
+MAX_COUNTED_TODOS = 99
 _caller_columns = (
     _users.id.label("user_id"),
     _users.username,
@@ -61,6 +64,18 @@ _select_token_and_project = {
     .where(*_is_token)
     for by_id in (True, False)
 }
+_pending_todos = (
+    select(func.count())
+    .select_from(
+        select(_todos.id)
+        .where(_todos.user_id == _users.id, _todos.done_at.is_(None))
+        .correlate(_users.id.table)
+        .limit(MAX_COUNTED_TODOS + 1)
+        .subquery()
+    )
+    .correlate(_users.id.table)
+    .scalar_subquery()
+)
 _select_session = (
     select(
         *_caller_columns,
@@ -69,6 +84,7 @@ _select_session = (
         _users.password_expired,
         _users.two_factor_enabled,
         _users.two_factor_grace_started_at,
+        _pending_todos.label("pending_todos"),
         value_of(two_factor.REQUIRED).scalar_subquery().label("two_factor_required"),
         value_of(two_factor.GRACE_HOURS).scalar_subquery().label("grace_hours"),
     )
@@ -96,6 +112,7 @@ class Caller:
     theme: str = SYSTEM_THEME
     time_zone: str = ""  # of the tz database; empty for UTC
     password_expired: bool = False
+    pending_todos: int = 0  # at most one more than ``MAX_COUNTED_TODOS``
     two_factor_deadline: dt.datetime | None = None  # from which two-factor authentication has to be set up
 
     @property
@@ -269,6 +286,7 @@ def by_session() -> Caller:
         session_row.external,
         theme=session_row.theme,
         time_zone=session_row.time_zone,
+        pending_todos=session_row.pending_todos,
         password_expired=session_row.password_expired,
         two_factor_deadline=_two_factor_deadline(session_row) if session_row.two_factor_required else None,
     )

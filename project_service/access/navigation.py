@@ -111,7 +111,12 @@ def init_app(app: Flask) -> None:
 def _signed_in() -> dict[str, Any]:
     asking = caller()
     user = {"id": asking.user_id, "username": asking.username} if asking.user_id else None
-    return {"signed_in": user, "theme": asking.theme, "two_factor_deadline": asking.two_factor_deadline}
+    return {
+        "signed_in": user,
+        "theme": asking.theme,
+        "two_factor_deadline": asking.two_factor_deadline,
+        "pending_todos": asking.pending_todos,
+    }
 
 
 def crumbs(subject: Project | Namespace) -> list[Project | Namespace]:

@@ -20,6 +20,8 @@ from flask import g
 from jinja2 import Environment
 from markupsafe import Markup, escape
 
+from project_service.kit import text_links
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -62,6 +64,8 @@ SET_ATTRIBUTES = {
     "input": {"type": "checkbox", "disabled": ""},
     "pre": {"tabindex": "0"},  # long lines of code scroll, also by keyboard
 }
+SOURCE_LINES = "data-sourcepos"
+TASK = re.compile(r"([\s>]*(?:[-*+]|[0-9]{1,9}[.)])\s+\[)([ xX])(\]\s.*)", re.DOTALL)
 LINE_END = re.compile(r"\r\n?")
 _NESTED_MARKERS = re.compile(
     rf"^(?>[ \t]*(?:>|[*+-][ \t]|[0-9]{{1,9}}[.)][ \t])){{{MAX_NESTED_MARKERS}}}", re.MULTILINE
@@ -112,26 +116,42 @@ class RelativeAddresses:
 
 
 def init_app(environment: Environment) -> None:
-    """Register the template filters ``markdown`` for texts and ``markdown_line`` for single lines."""
-    environment.filters.update(markdown=block, markdown_line=line)
+    """Register the template filters ``markdown`` for texts, ``markdown_line`` for lines, ``linked`` for plain texts."""
+    environment.filters.update(markdown=block, markdown_line=line, linked=linked)
 
 
-def block(text: str | None, addresses: RelativeAddresses | None = None) -> Markup:
+def block(text: str | None, addresses: RelativeAddresses | None = None, *, tasks: bool = False) -> Markup:
     """Render a text; what exceeds the limits of the page follows unformatted.
 
-    With ``addresses`` relative links and images lead there, and headings have ids.
+    With ``addresses`` relative links and images lead there, and headings have ids. With ``tasks`` items of lists have
+    the lines that they stand on in the text, so that tasks can be ticked (``toggled``).
     """
     if text is None or not text.strip():
         return Markup()
     text = LINE_END.sub("\n", text)
     end = _length_within_limits(text)
-    rendered = _spend(text[:end], _render(text[:end], addresses)) if end else None
+    rendered = _spend(text[:end], _render(text[:end], addresses, lines=tasks)) if end else None
     if rendered is None:
         end = 0
     parts = [Markup('<div class="prose">{}</div>').format(rendered)] if rendered is not None else []
     if end < len(text):
         parts.append(Markup('<p class="muted">{}</p><div class="text">{}</div>').format(UNFORMATTED, text[end:]))
     return Markup().join(parts)
+
+
+def linked(text: str) -> Markup:
+    """Return a text without formatting, with what it refers to as links."""
+    return _as_markup(_linked(str(escape(text))))
+
+
+def toggled(text: str, number: int, *, checked: bool) -> str | None:
+    """Return a text with the task on a line ticked or not; ``None`` if there is no such task, or it is so already."""
+    lines = LINE_END.sub("\n", text).split("\n")
+    match = TASK.match(lines[number - 1]) if 0 < number <= len(lines) else None
+    if match is None or (match[2] != " ") == checked:
+        return None
+    lines[number - 1] = f"{match[1]}{'x' if checked else ' '}{match[3]}"
+    return "\n".join(lines)
 
 
 def line(text: str | None) -> Markup:
@@ -174,12 +194,20 @@ def _spend(text: str, rendered: str | None) -> Markup | None:
     if cost > left:
         return None
     g.markdown_characters_left = left - cost
-    return Markup(rendered)  # noqa: S704  # sanitized
+    return _as_markup(rendered)
 
 
-def _render(text: str, addresses: RelativeAddresses | None, elements: set[str] = ELEMENTS) -> str | None:
-    """Return sanitized HTML, ``None`` if it would be longer than a page may be."""
-    raw: str = github_flavored_markdown_to_html(text, Options.CMARK_OPT_UNSAFE)
+def _as_markup(safe: str) -> Markup:
+    """Return HTML that was sanitized or escaped."""
+    return Markup(safe)  # noqa: S704
+
+
+def _render(
+    text: str, addresses: RelativeAddresses | None, elements: set[str] = ELEMENTS, *, lines: bool = False
+) -> str | None:
+    """Return sanitized HTML, ``None`` if it would be longer than a page may be; ``lines`` keeps those of list items."""
+    options = Options.CMARK_OPT_UNSAFE | (Options.CMARK_OPT_SOURCEPOS if lines else 0)
+    raw: str = github_flavored_markdown_to_html(text, options)
     if len(raw) > MAX_GROWTH * MAX_PAGE_CHARACTERS:
         return None
     if addresses is not None:
@@ -189,14 +217,20 @@ def _render(text: str, addresses: RelativeAddresses | None, elements: set[str] =
     sanitized: str = nh3.clean(
         _HEADING_TAG.sub(_lower_heading, known),
         tags=elements,
-        attributes=ATTRIBUTES,
+        attributes=ATTRIBUTES | {"li": {SOURCE_LINES}} if lines else ATTRIBUTES,
         attribute_filter=_attribute_filter(addresses),
         set_tag_attribute_values=SET_ATTRIBUTES,
         url_schemes=SCHEMES,
         link_rel=REL,
         id_prefix=ANCHOR_PREFIX,
     )
-    return sanitized
+    return _linked(sanitized)
+
+
+def _linked(sanitized: str) -> str:
+    """Link what HTML refers to, by the function that the view has set for its page."""
+    linker: Callable[[str], str] | None = g.get("text_linker")
+    return sanitized if linker is None else text_links.link(sanitized, linker)
 
 
 def _lower_heading(tag: re.Match[str]) -> str:

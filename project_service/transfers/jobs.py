@@ -14,7 +14,7 @@ from project_service.kit.storage import storage
 from project_service.transfers.exporting import exporter
 from project_service.transfers.importing import importer
 from project_service.transfers.models import FAILED, FAILING, IN_PROGRESS, LIVE, ProjectExport, ProjectImport
-from project_service.transfers.notifications import error_text, fail_export
+from project_service.transfers.notifications import IMPORT_PAGE, add_todo, error_text, fail_export
 from project_service.transfers.queries import EXPORT_LIFETIME
 from project_service.transfers.workdir import UPLOAD, UPLOADS, remove_workdirs, workdir_names
 
@@ -40,6 +40,7 @@ def _import_failed(arguments: tuple[Any, ...], text: str) -> None:
         import_project.defer(project_import.id, project_import.project_id)
     elif project_import.phase == FAILING:
         project_import.project.import_status = FAILED
+        add_todo(project_import.project, project_import.user, IMPORT_PAGE)
 
 
 @jobs.job("transfers.jobs.import_project", queue=jobs.TRANSFERS, on_failure=_import_failed)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from project_service.domain import todos
 from project_service.domain.projects import Project
+from project_service.domain.todos import TodoAction
 from project_service.domain.users import ACTIVE, User
 from project_service.kit import mail
 from project_service.transfers.models import FAILED, ProjectExport
 
 MAX_TEXT_LENGTH = 1000
+IMPORT_PAGE, EXPORT_PAGE = "/-/import", "/-/settings/general"  # below that of the project
 
 
 def error_text(project: Project, texts: Iterable[str]) -> str:
@@ -29,7 +32,14 @@ def sentence(texts: Iterable[str]) -> str:
 def fail_export(export: ProjectExport, text: str) -> None:
     """Store that an export failed, and notify the user who started it."""
     export.state, export.error = FAILED, text
+    add_todo(export.project, export.user, EXPORT_PAGE)
     notify(export, "Project export failed", f"The project {export.project.full_path} could not be exported: {text}.")
+
+
+def add_todo(project: Project, user: User | None, page: str) -> None:
+    """Give the user who started a transfer that failed a to-do item; ``page`` says why, below that of the project."""
+    if user is not None:
+        todos.add([user.id], TodoAction.BUILD_FAILED, project.id, todos.PROJECT, [project.id], page=page)
 
 
 def notify(export: ProjectExport, subject: str, text: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Column, Index, Integer, String, Table, cast, func, insert, literal, select, text, true, update
 from sqlalchemy.schema import Constraint
 
-from project_service.areas.alerts.models import TARGET, Alert, AlertIntegration, AlertRequest, AlertTodo
+from project_service.areas.alerts.models import TARGET, Alert, AlertIntegration, AlertRequest
 from project_service.areas.members.models import Invitation
 from project_service.areas.vulnerabilities.models import Feedback, Finding
 from project_service.areas.webhooks.models import WebHook
@@ -17,6 +17,7 @@ from project_service.domain.events import recording
 from project_service.domain.events.models import Action, Event
 from project_service.domain.heartbeats.models import Heartbeat
 from project_service.domain.projects import Project
+from project_service.domain.todos import Todo
 from project_service.domain.tracker.issues import Issue, IssueAssignee
 from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.tracker.notes import TYPES, Note
@@ -122,11 +123,15 @@ def fill(client: Any, project: Project, people: dict[str, User], count: int) -> 
         for place in ({"project_id": number}, {"namespace_id": project.namespace_id}):
             invited = {"access_level": 10, "created_by_id": inviter, **place}
             rows += [Invitation(email=f"{mark}@example.org", **invited) for mark in marks]
-        known = select(AlertTodo.alert_id)
+        known = set(db.session.scalars(select(Todo.target_id).where(Todo.target_type == TARGET)))
         integration = db.session.scalar(select(AlertIntegration.id).where(AlertIntegration.project_id == number))
         rows += [AlertRequest(integration_id=integration, **sample_data.ALERT_REQUEST) for _ in marks]
-        todos = [alert for alert in alerts if alert.id not in set(db.session.scalars(known))]
-        rows += [AlertTodo(alert_id=alert.id, user_id=people[sample_data.ADA].id) for alert in todos]
+        todos = [alert for alert in alerts if alert.id not in known]
+        about = {"project_id": number, "user_id": people[sample_data.ADA].id, "action": "assigned"}
+        rows += [Todo(target_type=TARGET, target_id=alert.id, **about) for alert in todos]
+        assigned = select(Todo.target_id).where(Todo.target_type == "Issue", Todo.user_id == about["user_id"])
+        unassigned = issues.where(Issue.id.not_in(assigned))
+        rows += [Todo(target_type="Issue", target_id=issue.id, **about) for issue in db.session.scalars(unassigned)]
         meant = set(db.session.scalars(select(Feedback.meant).where(Feedback.project_id == number)))
         for print_ in set(db.session.scalars(select(Finding.project_fingerprint).where(Finding.project_id == number))):
             named = {"project_fingerprint": print_, "meant": print_, "category": "sast", "feedback_type": "issue"}

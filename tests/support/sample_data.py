@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import insert, select
 
+from project_service.areas.alerts.models import TARGET as ALERT
 from project_service.areas.alerts.models import Alert, AlertIntegration, AlertRequest
 from project_service.areas.error_tracking.errors import comments, merging
 from project_service.areas.error_tracking.errors.models import (
@@ -37,6 +38,7 @@ from project_service.domain.projects import Project, Route
 from project_service.domain.repositories.releases import Release, ReleaseLink
 from project_service.domain.resource_bots import create_bot
 from project_service.domain.silences.models import Silence
+from project_service.domain.todos import Todo
 from project_service.domain.tokens import PersonalAccessToken, digest_of
 from project_service.domain.tracker.counters import next_iid
 from project_service.domain.tracker.labels import Label, LabelPriority
@@ -236,6 +238,12 @@ def make_merge(error: TrackedError, other: TrackedError, user: User) -> MergedEr
         comments.comment(user, error, "It squeaks")
         merging.merge_chosen(user, error, [other])
     return db.session.scalars(select(MergedError).where(MergedError.error_id == error.id)).one()
+
+
+def make_todo(alert: Alert, user: User, **fields: Any) -> Todo:
+    """Store a to-do item of a user about an alert."""
+    about = {"project_id": alert.project_id, "target_type": ALERT, "target_id": alert.id}
+    return _stored(Todo(user_id=user.id, action="marked", **about, **fields))
 
 
 def make_release(project: Project, tag: str = "v1.0") -> Release:

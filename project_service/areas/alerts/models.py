@@ -233,19 +233,3 @@ class IncidentSetting(Timestamps, Model):
     auto_close_incident: Mapped[bool] = mapped_column(default=True)
     issue_template_key: Mapped[str | None]
     issue_template: Mapped[str | None]
-
-
-class AlertTodo(Timestamps, Model):
-    """A to-do item of a user about an alert: to be done, or done at some time."""
-
-    __tablename__ = "alert_todos"
-    __table_args__ = (
-        UniqueConstraint("alert_id", "user_id"),
-        Index("ix_alert_todos_user_id_done_at", "user_id", "done_at", "id"),
-    )
-
-    alert_id: Mapped[int] = mapped_column(ForeignKey("alerts.id", ondelete="CASCADE"))
-    alert: Mapped[Alert] = relationship()
-    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
-    user: Mapped[User] = relationship()
-    done_at: Mapped[dt.datetime | None]

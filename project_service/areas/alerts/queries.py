@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import ColumnElement, Select, func, select, union_all
-from sqlalchemy.orm import contains_eager, defer, load_only, selectinload
+from sqlalchemy import Select, func, select, union_all
+from sqlalchemy.orm import load_only, selectinload
 
 from project_service.areas.alerts.models import (
     TARGET,
     Alert,
     AlertIntegration,
-    AlertTodo,
     FormerAddress,
     IncidentSetting,
     Status,
@@ -122,29 +121,6 @@ def incident_setting_of(project_id: int) -> IncidentSetting:
 def assignable_users(project: Project) -> Select[int, str, str]:
     """The people to whom alerts of a project can be assigned: id, name and username."""
     return members_for_choice(project, least=Role.DEVELOPER).where(User.state == ACTIVE)
-
-
-def todo_of(alert: Alert, user_id: int) -> AlertTodo | None:
-    """The to-do item of a user about an alert, unless it is done."""
-    pending = AlertTodo.done_at.is_(None)
-    return db.session.scalar(
-        select(AlertTodo).where(AlertTodo.alert_id == alert.id, AlertTodo.user_id == user_id, pending)
-    )
-
-
-def todos_of(seen: ColumnElement[bool], user_id: int, *, done: bool) -> Select[AlertTodo]:
-    """The to-do items of a user about alerts of projects under a condition, newest first."""
-    state = AlertTodo.done_at.is_not(None) if done else AlertTodo.done_at.is_(None)
-    statement = select(AlertTodo).join(AlertTodo.alert).join(Alert.project)
-    statement = statement.where(AlertTodo.user_id == user_id, state, Project.deleting_since.is_(None), seen)
-    order = (AlertTodo.done_at.desc(), AlertTodo.id.desc()) if done else (AlertTodo.id.desc(),)
-    loaded = contains_eager(AlertTodo.alert).options(defer(Alert.payload), contains_eager(Alert.project))
-    return statement.order_by(*order).options(loaded, NO_LAZY_LOADING)
-
-
-def find_todo(user_id: int, todo_id: int) -> AlertTodo:
-    """One to-do item of a user by its id."""
-    return one(select(AlertTodo).where(AlertTodo.id == todo_id, AlertTodo.user_id == user_id), RecordNotFound())
 
 
 def former_addresses(project: Project, integrations: Sequence[AlertIntegration]) -> dict[str, list[FormerAddress]]:

@@ -6,31 +6,34 @@ from typing import Any
 
 from flask import redirect, render_template, request
 
-from project_service.access import navigation, panels, visible_notes
+from project_service.access import panels, text_references, visible_notes
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
-from project_service.areas.issues import queries, service
+from project_service.areas.issues import queries, service, sidebar
 from project_service.areas.issues.forms import IssueForm, NoteForm
+from project_service.areas.issues.list_pages import suggestions_of
 from project_service.areas.issues.listing import IssueListing
 from project_service.areas.issues.queries import IssueFilter
 from project_service.domain.memberships import members_for_choice
 from project_service.domain.projects import Project
 from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.issues import Issue, find_issue
+from project_service.domain.tracker.labels import colors_of
 from project_service.domain.tracker.milestones import ACTIVE, Milestone, milestones_of
 from project_service.domain.tracker.notes import Note
+from project_service.kit import markdown
 from project_service.kit.db.session import db
-from project_service.kit.http.forms import confirmation
-from project_service.kit.http.pagination import read_page
+from project_service.kit.http.errors import Conflict, Forbidden
+from project_service.kit.http.fields import whole_number
+from project_service.kit.http.forms import Form, confirmation
 
 pages = PageBlueprint("issue_pages", __name__)
-navigation.add(navigation.NavigationEntry("Issues", "/-/issues", 20, Ability.READ_ISSUES))
 
 BASE_PATH = "/<path:project>/-/issues"
 ONE = f"{BASE_PATH}/<int:iid>"
 MAX_ISSUES_OF_MILESTONE = 50
-TABS = {"opened": "Open", "closed": "Closed", "all": "All"}
+TASK_CHANGED = "The text was changed meanwhile. Load the page again."
 
 
 def fill_milestone(milestone: Milestone) -> dict[str, Any]:
@@ -50,18 +53,6 @@ def fill_milestone(milestone: Milestone) -> dict[str, Any]:
 
 
 panels.add(panels.Panel("milestone", 10, "issues/of_milestone.html", fill_milestone))
-
-
-@pages.get(BASE_PATH)
-@pages.allow(Ability.READ_ISSUES)
-def list_issues(project: Project) -> Any:
-    """Show the issues of a project."""
-    state = request.args.get("state", "opened")
-    state = state if state in TABS else "opened"
-    search = request.args.get("search", "")
-    filtered = IssueFilter.of(caller(), project, state=state, search=search)
-    page = read_page(IssueListing(filtered, project), request.args.get("page"))
-    return render_template("issues/list.html", project=project, page=page, state=state, tabs=TABS, search=search)
 
 
 @pages.get(f"{BASE_PATH}/new")
@@ -121,6 +112,48 @@ def change_state(issue: Issue) -> Any:
     return redirect(_address(issue.project, issue.iid))
 
 
+@pages.post(f"{ONE}/fields")
+@pages.signed_in
+@pages.allow(Ability.CHANGE_ISSUE)
+def change_field(issue: Issue) -> Any:
+    """Change one thing of an issue: an assignee, a label, the milestone or the due date."""
+    if not allowed(caller(), Ability.ADMIN_ISSUES, issue.project):
+        raise Forbidden
+    form = Form()
+    if form.accepted(lambda: sidebar.change_field(issue, request.form)):
+        return redirect(_address(issue.project, issue.iid))
+    shown = NoteForm(formdata=None)
+    shown.problems = form.problems
+    return _page(issue, shown), 422
+
+
+@pages.post(f"{ONE}/tasks")
+@pages.signed_in
+@pages.allow(Ability.CHANGE_ISSUE)
+def change_task(issue: Issue) -> Any:
+    """Tick a task of the description, or take the tick away."""
+    service.update_issue(caller(), issue, description=_with_task(issue.description))
+    return redirect(_address(issue.project, issue.iid))
+
+
+@pages.post(f"{ONE}/notes/<int:note>/tasks")
+@pages.signed_in
+@pages.allow(Ability.CHANGE_NOTE)
+def change_note_task(note: Note) -> Any:
+    """Tick a task of a comment, or take the tick away."""
+    service.update_note(caller(), note, body=_with_task(note.body))
+    return redirect(_address_of_note(note))
+
+
+def _with_task(text: str | None) -> str:
+    """Return a text with the task on the line that the form names as the form wants it."""
+    number = whole_number(request.form.get("line", "")) or 0
+    changed = markdown.toggled(text or "", number, checked=request.form.get("checked") == "true")
+    if changed is None:
+        raise Conflict(TASK_CHANGED)
+    return changed
+
+
 @pages.post(f"{ONE}/notes")
 @pages.signed_in
 @pages.allow(Ability.COMMENT_ON_ISSUE)
@@ -150,7 +183,7 @@ def edit_note(note: Note) -> Any:
 def update_note(note: Note) -> Any:
     """Change a comment."""
     form = NoteForm()
-    if form.accepted(lambda: issue_rules.update_note(note, body=(form.note.data or "").replace("\r\n", "\n"))):
+    if form.accepted(lambda: service.update_note(caller(), note, body=(form.note.data or "").replace("\r\n", "\n"))):
         return redirect(_address_of_note(note))
     return _note_page(note, form), 422
 
@@ -209,19 +242,31 @@ def _note_page(note: Note, form: NoteForm) -> str:
 
 
 def _page(issue: Issue, form: NoteForm) -> str:
-    notes = visible_notes.notes_matching(caller(), issue, sort="asc")
+    matching = visible_notes.notes_matching(caller(), issue, sort="asc")
+    notes = visible_notes.read_notes(matching, request.args)
+    text_references.prepare(caller(), issue.project, [issue.description, *(note.body for note in notes.rows)])
+    may_admin = allowed(caller(), Ability.ADMIN_ISSUES, issue.project)
     return render_template(
         "issues/show.html",
         project=issue.project,
         issue=issue,
-        notes=visible_notes.read_notes(notes, request.args),
+        notes=notes,
         form=form,
         may_change=allowed(caller(), Ability.CHANGE_ISSUE, issue),
         may_change_note=lambda note: allowed(caller(), Ability.CHANGE_NOTE, note),
         may_comment=allowed(caller(), Ability.CREATE_ISSUES, issue.project)
         and allowed(caller(), Ability.COMMENT_ON_ISSUE, issue),
-        may_label=allowed(caller(), Ability.ADMIN_ISSUES, issue.project),
+        may_label=may_admin,
+        colors=colors_of(issue.project, issue.labels),
+        suggestions=suggestions_of(issue.project) if may_admin else None,
+        milestones=_milestones(issue.project) if may_admin else None,
     )
+
+
+def _milestones(project: Project) -> dict[Any, str]:
+    """The titles of the milestones that issues may get, by id."""
+    active = milestones_of(project).where(Milestone.state == ACTIVE).order_by(Milestone.title)
+    return {milestone.id: milestone.title for milestone in db.session.scalars(active)}
 
 
 def _form(project: Project, issue: Issue | None = None) -> IssueForm:
@@ -233,8 +278,7 @@ def _form(project: Project, issue: Issue | None = None) -> IssueForm:
     people = db.session.execute(members_for_choice(project))
     choices: dict[Any, str] = {user_id: f"{name} @{username}" for user_id, name, username in people}
     form.assignee_ids.choices = choices
-    active = milestones_of(project).where(Milestone.state == ACTIVE).order_by(Milestone.title)
-    titles: dict[Any, str] = {0: "None"} | {milestone.id: milestone.title for milestone in db.session.scalars(active)}
+    titles: dict[Any, str] = {0: "None"} | _milestones(project)
     if issue is not None:
         # current assignees and milestone remain options, even if they are no longer active
         choices |= {user.id: f"{user.name} @{user.username}" for user in issue.assignees if user.id not in choices}

@@ -19,7 +19,7 @@ from project_service.domain.tracker.issues import Issue, IssueAssignee, IssueLab
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.users import ids_by_username
 from project_service.kit import clock
-from project_service.kit.db import searching
+from project_service.kit.db import searching, text_search
 from project_service.kit.db.base import table_of
 from project_service.kit.db.session import db
 
@@ -72,9 +72,7 @@ def _conditions(caller: Caller, filters: dict[str, Any]) -> Iterable[ColumnEleme
         yield _issues.confidential.is_(filters["confidential"])
     if filters.get("issue_type"):
         yield _issues.issue_type == filters["issue_type"]
-    if search := (filters.get("search") or "").strip():
-        columns = [_issues[name] for name in filters.get("within") or ("title", "description")]
-        yield searching.contains(search, *columns)
+    yield from _by_texts(filters)
     if filters.get("due_date"):
         yield _due(filters["due_date"])
     yield from _by_users(caller, filters)
@@ -87,6 +85,14 @@ def _conditions(caller: Caller, filters: dict[str, Any]) -> Iterable[ColumnEleme
             yield column >= filters[f"{name}_after"]
         if filters.get(f"{name}_before"):
             yield column <= filters[f"{name}_before"]
+
+
+def _by_texts(filters: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
+    if search := (filters.get("search") or "").strip():
+        columns = [_issues[name] for name in filters.get("within") or ("title", "description")]
+        yield searching.contains(search, *columns)
+    if words := text_search.words_of(filters.get("text") or ""):
+        yield text_search.contains(tracker.TEXTS, words)
 
 
 def _excluded(caller: Caller, name: str, value: Any) -> Iterable[ColumnElement[bool]]:

@@ -143,7 +143,7 @@ def create_note(issue: Issue, fields: dict[str, Any]) -> Note:
 @api.response(200, NoteSchema)
 def update_note(note: Note, fields: dict[str, Any]) -> Note:
     """Change a note."""
-    return issue_rules.update_note(note, **fields)
+    return service.update_note(caller(), note, **fields)
 
 
 @api.delete(f"{NOTES}/<note>")

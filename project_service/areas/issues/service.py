@@ -5,11 +5,13 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any, TypedDict, Unpack
 
+from project_service.access import mentions
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
 from project_service.access.rules import sees
+from project_service.areas.issues.schemas import issue_url
 from project_service.domain.projects import Project
-from project_service.domain.tracker import issue_rules
+from project_service.domain.tracker import issue_rules, issues
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.milestones import Milestone, milestones_of
 from project_service.domain.tracker.notes import Note
@@ -42,7 +44,9 @@ class RequestedIssueFields(TypedDict, total=False):
 
 def create_issue(requester: Caller, project: Project, **fields: Unpack[RequestedIssueFields]) -> Issue:
     """Create an issue."""
-    return issue_rules.create_issue(requester.load_user(), project, **_to_columns(requester, project, fields))
+    issue = issue_rules.create_issue(requester.load_user(), project, **_to_columns(requester, project, fields))
+    _notify(requester, issue, issue.description)
+    return issue
 
 
 def update_issue(requester: Caller, issue: Issue, **fields: Unpack[RequestedIssueFields]) -> Issue:
@@ -53,7 +57,12 @@ def update_issue(requester: Caller, issue: Issue, **fields: Unpack[RequestedIssu
         labels = issue.labels if labels is None else labels
         remaining = [label for label in labels if label not in (removed or [])]
         fields["labels"] = [*remaining, *(added or [])]
-    return issue_rules.update_issue(requester.load_user(), issue, **_to_columns(requester, issue.project, fields))
+    former = issue.description
+    columns = _to_columns(requester, issue.project, fields)
+    changed = issue_rules.update_issue(requester.load_user(), issue, **columns)
+    if changed.description != former:
+        _notify(requester, changed, changed.description, former=former)
+    return changed
 
 
 def create_note(
@@ -66,7 +75,42 @@ def create_note(
 ) -> Note:
     """Comment on an issue; ``internal`` is another name of ``confidential``, which is for reporters and above."""
     is_internal = bool(internal or confidential) and allowed(requester, Ability.ADMIN_ISSUES, issue.project)
-    return issue_rules.create_note(requester.load_user(), issue, body=body, confidential=is_internal)
+    note = issue_rules.create_note(requester.load_user(), issue, body=body, confidential=is_internal)
+    _notify(requester, issue, note.body, note=note)
+    return note
+
+
+def update_note(requester: Caller, note: Note, *, body: str | None) -> Note:
+    """Change a comment on an issue; users whom only the new text mentions are notified."""
+    former = note.body
+    changed = issue_rules.update_note(note, body=body)
+    if changed.body != former:
+        issue = issues.find_issue(note.project, note.noteable_iid or 0)
+        _notify(requester, issue, changed.body, former=former, note=changed)
+    return changed
+
+
+def _notify(
+    requester: Caller, issue: Issue, text: str | None, *, former: str | None = None, note: Note | None = None
+) -> None:
+    """Notify the users whom a text mentions and who may see it."""
+
+    def may_see(user: Caller) -> bool:
+        if not allowed(user, Ability.READ_ISSUES, issue.project) or not allowed(user, Ability.READ_ISSUE, issue):
+            return False
+        return note is None or allowed(user, Ability.READ_NOTE, note)
+
+    address = issue_url(issue) if note is None else f"{issue_url(issue)}?note={note.id}#note_{note.id}"
+    mentions.notify(
+        mentions.mentioned_users(text, may_see, former=former),
+        requester.load_user(),
+        issue.project,
+        (issues.TARGET, issue.id),
+        title=f"{issue.title} (#{issue.iid})",
+        address=address,
+        text=text or "",
+        note=note,
+    )
 
 
 def _to_columns(requester: Caller, project: Project, requested: RequestedIssueFields) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flask import render_template, request
 
-from project_service.access import navigation, visible_notes
+from project_service.access import navigation, text_references, visible_notes
 from project_service.access.abilities import Ability
 from project_service.access.identity import caller
 from project_service.access.pages import PageBlueprint
@@ -43,4 +43,6 @@ def show_merge_request(project: Project, iid: int) -> str:
     merge_request = find_merge_request(project, min(iid, LARGEST_INTEGER))
     matching = visible_notes.notes_matching(caller(), merge_request, sort="asc")
     notes = visible_notes.read_notes(matching, request.args)
+    texts = [merge_request.description, *(note.body for note in notes.rows)]
+    text_references.prepare(caller(), project, texts)
     return render_template("merge_requests/show.html", project=project, merge_request=merge_request, notes=notes)

@@ -6,9 +6,9 @@ from typing import Any
 
 from flask import redirect, render_template, request
 
-from project_service.access import navigation
+from project_service.access import navigation, text_references
 from project_service.access.abilities import Ability
-from project_service.access.identity import current_user
+from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
 from project_service.areas.milestones import queries
 from project_service.areas.milestones.forms import MilestoneForm
@@ -61,6 +61,7 @@ def create_milestone(project: Project) -> Any:
 def show_milestone(project: Project, iid: int) -> Any:
     """Show one milestone."""
     milestone = find_milestone_by_iid(project, iid)
+    text_references.prepare(caller(), project, [milestone.description])
     return render_template("milestones/show.html", project=project, milestone=milestone, form=Form())
 
 

@@ -8,12 +8,13 @@ from typing import Any, TypedDict, Unpack
 
 from sqlalchemy import delete
 
-from project_service.domain import hook_events
+from project_service.domain import hook_events, todos
 from project_service.domain.events import recording
 from project_service.domain.events.models import Action
 from project_service.domain.hook_payloads import IssueSnapshot, issue_payload
 from project_service.domain.note_payloads import is_confidential, note_payload
 from project_service.domain.projects import Project
+from project_service.domain.todos import TodoAction
 from project_service.domain.tracker import incident_events, issues, label_rules, labels
 from project_service.domain.tracker.counters import next_iid
 from project_service.domain.tracker.issues import CLOSED, OPENED, Issue
@@ -60,6 +61,7 @@ def create_issue(author: User, project: Project, **fields: Unpack[IssueFields]) 
     db.session.add(issue)
     db.session.flush()
     recording.record(author, Action.CREATED, project, issue)
+    _add_todos(author, issue, {user.id for user in issue.assignees})
     _announce(author, issue, "open", {})
     return issue
 
@@ -81,6 +83,7 @@ def update_issue(author: User, issue: Issue, **fields: Unpack[IssueFields]) -> I
         if labelled != set(issue.labels) or assigned != {user.id for user in issue.assignees}:
             issue.updated_at = clock.now()  # both are rows of other tables
     db.session.flush()
+    _add_todos(author, issue, {user.id for user in issue.assignees} - assigned)
     if issue.confidential != was_confidential:
         recording.change_confidentiality(issue)
     if state_event == "close":
@@ -107,6 +110,7 @@ def _close(author: User, issue: Issue, note: str) -> bool:
         return False
     issue.state, issue.closed_at, issue.closed_by_id = CLOSED, clock.now(), author.id
     add_system_note(author, issue, note)
+    todos.finish(author.id, issues.TARGET, [issue.id])
     recording.record(author, Action.CLOSED, issue.project, issue)
     db.session.flush()
     issue_closed.send(issue, by=author)
@@ -134,6 +138,7 @@ def delete_issue(issue: Issue) -> None:
     """Remove an issue with its notes and events."""
     db.session.execute(delete(Note).where(Note.noteable_type == issues.TARGET, Note.noteable_id == issue.id))
     recording.forget(issue)
+    todos.forget(issues.TARGET, issue.id)
     delete_locked(issue)
 
 
@@ -186,6 +191,12 @@ def _announce(author: User, issue: Issue, action: str, changes: dict[str, Any]) 
 def add_system_note(author: User, issue: Issue, text: str) -> Note:
     """Add a system note to an issue; system notes are no events."""
     return _note(author, issue, body=text, system=True)
+
+
+def _add_todos(author: User, issue: Issue, assignee_ids: Collection[int]) -> None:
+    """Give new assignees, except the author, a to-do item."""
+    others = [user_id for user_id in assignee_ids if user_id != author.id]
+    todos.add(others, TodoAction.ASSIGNED, issue.project_id, issues.TARGET, [issue.id], author=author)
 
 
 def check_issue(issue: Issue, labelled: Collection[str] = ()) -> None:

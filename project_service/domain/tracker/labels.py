@@ -7,6 +7,7 @@ of the nearest group above.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import CheckConstraint, ColumnElement, ForeignKey, Index, Select, UniqueConstraint, select, union_all
@@ -95,6 +96,16 @@ def find_label(usable: ColumnElement[bool], id_or_title: str) -> Label:
             return by_id
     own_first = statement.where(Label.title == id_or_title).order_by(Label.project_id.is_(None), Label.id.desc())
     return one(own_first.limit(1), NotFound("Label"))
+
+
+def colors_of(project: Project, titles: Collection[str]) -> dict[str, str]:
+    """The colours of labels by their titles, in a project; titles without a label are left out."""
+    if not titles:
+        return {}
+    found = select(Label.title, Label.color).where(usable_in(project), Label.title.in_(titles))
+    # the project's own come last, and so replace those of groups
+    rows = db.session.execute(found.order_by(Label.project_id.is_not(None), Label.id))
+    return {row.title: row.color for row in rows}
 
 
 def text_color(color: str) -> str:

@@ -55,7 +55,7 @@ from project_service.transfers.models import (
     ProjectFile,
     ProjectImport,
 )
-from project_service.transfers.notifications import error_text
+from project_service.transfers.notifications import IMPORT_PAGE, add_todo, error_text
 from project_service.transfers.remote import downloads
 from project_service.transfers.workdir import remove_leftovers, throttled, working_directory
 
@@ -177,6 +177,7 @@ def _remove_content(import_id: int, project_id: int) -> None:
         project_import.phase, project_import.ended_at = ENDED, clock.now()
         project_import.project.import_status, project_import.project.loading = FAILED, False
         project_import.project.default_branch = None
+        add_todo(project_import.project, project_import.user, IMPORT_PAGE)
 
 
 def _remove_source(import_id: int, project_id: int) -> None:

@@ -135,3 +135,25 @@ def test_a_milestone_shows_its_issues_and_progress(project, visit):
 
     assert ("1 of 2 closed" in reporter, "#2 Secret sums" in reporter) == (True, True)
     assert ("1 of 1 closed" in guest, "Secret sums" in guest) == (True, False)
+
+
+def test_tasks_are_ticked_by_those_who_may_change_the_text(visit, as_, project):
+    address = f"/projects/{project.id}/issues"
+    as_(MAX).post(address, json={"title": "Till", "description": "- [ ] oil\n- [x] paint"})
+    note = as_(MAX).post(f"{address}/1/notes", json={"body": "- [ ] clean"}).json
+    maintainer, page = visit(MAX), "/acme/shop/-/issues/1"
+
+    statuses = [
+        visitor.send(f"{page}{where}/tasks", line=line, checked="true").status_code
+        for visitor, where, line in (
+            (maintainer, "", "1"),
+            (maintainer, "", "1"),
+            (maintainer, f"/notes/{note['id']}", "1"),
+            (visit(GUS), "", "2"),
+        )
+    ]
+
+    assert statuses == [302, 409, 302, 403]
+    assert as_(MAX).get(f"{address}/1").json["description"] == "- [x] oil\n- [x] paint"
+    assert as_(MAX).get(f"{address}/1/notes/{note['id']}").json["body"] == "- [x] clean"
+    assert ["data-tasks" in visitor.get(page).text for visitor in (maintainer, visit(GUS))] == [True, False]

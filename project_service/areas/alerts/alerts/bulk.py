@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Select, select, update
 
-from project_service.areas.alerts.models import ACKNOWLEDGING, TARGET, Alert, AlertTodo, Status
+from project_service.areas.alerts.models import ACKNOWLEDGING, TARGET, Alert, Status
+from project_service.domain import todos
 from project_service.domain.projects import Project
+from project_service.domain.todos import TodoAction
 from project_service.domain.tracker.notes import Note
 from project_service.domain.users import User
 from project_service.kit import clock
@@ -77,8 +79,7 @@ def _set_status(author: User, project: Project, states: Sequence[AlertState], st
         db.session.execute(update(Alert).where(Alert.id.in_(ids)).values(**values))
     _add_notes(author, project, dict.fromkeys(ids, f"changed the status to **{status.title}**"))
     if status == Status.RESOLVED:
-        own = update(AlertTodo).where(AlertTodo.alert_id.in_(ids), AlertTodo.user_id == author.id)
-        db.session.execute(own.where(AlertTodo.done_at.is_(None)).values(done_at=clock.now()))
+        todos.finish(author.id, TARGET, ids)
     return set(ids)
 
 
@@ -97,13 +98,7 @@ def _assign(author: User, project: Project, states: Sequence[AlertState], assign
     }
     _add_notes(author, project, notes)
     if assignee is not None:
-        now = clock.now()
-        todos = [
-            {"alert_id": number, "user_id": assignee.id, "created_at": now, "updated_at": now} for number in before
-        ]
-        again = {"done_at": None, "updated_at": now}
-        row = insert(AlertTodo).on_conflict_do_update(index_elements=["alert_id", "user_id"], set_=again)
-        db.session.execute(row, todos)
+        todos.add([assignee.id], TodoAction.ASSIGNED, project.id, TARGET, before, author=author)
     return set(before)
 
 

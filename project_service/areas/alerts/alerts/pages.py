@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from flask import redirect, render_template, request
 
-from project_service.access import navigation, panels
+from project_service.access import navigation, panels, text_references
 from project_service.access import visible_notes as planned_notes
 from project_service.access.abilities import Ability, allowed
 from project_service.access.api import json_response
@@ -17,9 +17,10 @@ from project_service.access.pages import PageBlueprint
 from project_service.areas.alerts import queries
 from project_service.areas.alerts.alerts import episodes, incidents, service, silencing, trees
 from project_service.areas.alerts.alerts.forms import CommentForm
-from project_service.areas.alerts.models import Alert, Severity, Status
+from project_service.areas.alerts.models import TARGET, Alert, Severity, Status
 from project_service.areas.alerts.receivers import elements, payloads
 from project_service.areas.alerts.receivers.payload_mapping import LABELS
+from project_service.domain import todos
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import INCIDENT, Issue
 from project_service.kit.db.session import db
@@ -129,7 +130,7 @@ def assign(project: Project, iid: int) -> Any:
 def change_todo(project: Project, iid: int) -> Any:
     """Add or complete one's to-do item of an alert."""
     alert = queries.find_alert(project, iid)
-    change = service.add_todo if request.form.get("todo") == "add" else service.finish_todo
+    change = service.mark if request.form.get("todo") == "add" else service.unmark
     return _acted(alert, lambda: change(current_user(), alert))
 
 
@@ -176,6 +177,8 @@ def _page(alert: Alert, form: CommentForm, part: str = "overview") -> str:
     people = db.session.execute(queries.assignable_users(alert.project)).all()
     tree, left_out = trees.tree_of(alert.payload)
     silencing.load_silences([alert])
+    notes = planned_notes.read_notes(queries.notes_of(alert), request.args)
+    text_references.prepare(caller(), alert.project, [note.body for note in notes.rows])
     return render_template(
         "alerts/show.html",
         project=alert.project,
@@ -191,14 +194,14 @@ def _page(alert: Alert, form: CommentForm, part: str = "overview") -> str:
         parts=PARTS,
         part=part,
         me=caller().user_id,
-        notes=planned_notes.read_notes(queries.notes_of(alert), request.args),
+        notes=notes,
         people=people,
         severity=Severity,
         status=Status,
         offered=OFFERED,
         episodes=episodes.episodes_of(alert),
         unreadable_times=episodes.still_unreadable(alert),
-        todo=queries.todo_of(alert, caller().user_id or 0),
+        todo=todos.pending_of(caller().user_id or 0, TARGET, alert.id),
         form=form,
     )
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
 from contextlib import nullcontext
 from typing import Any
 
-from sqlalchemy import func, select, update
+from sqlalchemy import select
 
-from project_service.access import audit
+from project_service.access import audit, mentions
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
 from project_service.areas.alerts.alerts import hooks, incidents, notifying
 from project_service.areas.alerts.alerts.incidents import note
-from project_service.areas.alerts.models import ACKNOWLEDGING, Alert, AlertTodo, IncidentSetting, Status
+from project_service.areas.alerts.models import ACKNOWLEDGING, TARGET, Alert, IncidentSetting, Status
+from project_service.domain import todos
 from project_service.domain.projects import Project
 from project_service.domain.repositories import contents
+from project_service.domain.todos import TodoAction
 from project_service.domain.tracker.issue_rules import check_note
 from project_service.domain.tracker.notes import Note
 from project_service.domain.users import ACTIVE, User, users
@@ -25,8 +26,6 @@ from project_service.kit.db.locking import lock_row
 from project_service.kit.db.session import db, insert, unique
 from project_service.kit.http.errors import Invalid
 
-MENTION = re.compile(r"(?<![\w@])@([A-Za-z0-9_][A-Za-z0-9_.-]*)")
-MAX_MENTIONED_USERS = 50
 UNAUDITED = ("issue_template",)  # the text of the template that the audited key names
 
 
@@ -51,7 +50,7 @@ def change_status(author: User, alert: Alert, status: Status, *, ended_at: dt.da
     notifying.record_status(alert, author, before)
     note(author, alert, f"changed the status to **{status.title}**")
     if status == Status.RESOLVED:
-        finish_todo(author, alert)
+        todos.finish(author.id, TARGET, [alert.id])
 
 
 def assign(author: User, alert: Alert, assignee: User | None) -> None:
@@ -67,7 +66,7 @@ def assign(author: User, alert: Alert, assignee: User | None) -> None:
     hooks.announce(alert, author, hooks.UPDATE, {"assignee_ids": ids})
     note(author, alert, " and ".join(parts))
     if assignee is not None:
-        add_todo(assignee, alert)
+        todos.add([assignee.id], TodoAction.ASSIGNED, alert.project_id, TARGET, [alert.id], author=author)
 
 
 def assign_to_id(author: User, alert: Alert, user_id: int | None) -> None:
@@ -84,31 +83,30 @@ def checked_assignee(project: Project, user: User | None) -> User:
 
 
 def comment(author: User, alert: Alert, body: str) -> Note:
-    """Comment on an alert, record an event, and add to-do items for mentioned users."""
+    """Comment on an alert, record an event, and notify mentioned users who may see it."""
     check_note(Note(body=body))
-    for user in _mentioned(alert, body):
-        add_todo(user, alert)
-    return incidents.comment(author, alert, body)
+    written = incidents.comment(author, alert, body)
+    mentions.notify(
+        mentions.mentioned_users(body, lambda user: allowed(user, Ability.READ_ALERTS, alert.project)),
+        author,
+        alert.project,
+        (TARGET, alert.id),
+        title=f"{alert.title} (alert #{alert.iid})",
+        address=f"{hooks.address_of(alert)}?note={written.id}#note_{written.id}",
+        text=body,
+        note=written,
+    )
+    return written
 
 
-def add_todo(user: User, alert: Alert) -> None:
-    """Add a to-do item, unless there is one; one that was done is to be done again."""
-    now = clock.now()
-    row = insert(AlertTodo).values(alert_id=alert.id, user_id=user.id, created_at=now, updated_at=now)
-    again = {"done_at": None, "updated_at": now}
-    db.session.execute(row.on_conflict_do_update(index_elements=["alert_id", "user_id"], set_=again))
+def mark(user: User, alert: Alert) -> None:
+    """Add a to-do item of one's own."""
+    todos.add([user.id], TodoAction.MARKED, alert.project_id, TARGET, [alert.id], author=user)
 
 
-def finish_todo(user: User, alert: Alert) -> None:
-    """Mark the to-do item of a user as done."""
-    todo = update(AlertTodo).where(AlertTodo.alert_id == alert.id, AlertTodo.user_id == user.id)
-    db.session.execute(todo.where(AlertTodo.done_at.is_(None)).values(done_at=clock.now()))
-
-
-def finish_todos(user: User) -> None:
-    """Mark all to-do items of a user as done."""
-    waiting = update(AlertTodo).where(AlertTodo.user_id == user.id, AlertTodo.done_at.is_(None))
-    db.session.execute(waiting.values(done_at=clock.now()))
+def unmark(user: User, alert: Alert) -> None:
+    """Mark one's to-do item as done."""
+    todos.finish(user.id, TARGET, [alert.id])
 
 
 def save_incident_setting(project: Project, **fields: Any) -> None:
@@ -129,13 +127,6 @@ def save_incident_setting(project: Project, **fields: Any) -> None:
     for name, value in fields.items():
         setattr(setting, name, value)
     audit.record_changes("incident_setting", project, before, audit.settings_of(setting, UNAUDITED))
-
-
-def _mentioned(alert: Alert, body: str) -> list[User]:
-    """Return the mentioned users who may see the alert."""
-    names = {name.rstrip(".-").lower() for name in MENTION.findall(body)}
-    found = db.session.scalars(users().where(func.lower(User.username).in_(sorted(names)[:MAX_MENTIONED_USERS])))
-    return [user for user in found if allowed(Caller.of(user), Ability.READ_ALERTS, alert.project)]
 
 
 def _open_twin(alert: Alert) -> Alert | None:

@@ -6,7 +6,9 @@ from typing import Any
 
 from flask import redirect, render_template, request
 
+from project_service.access import text_references
 from project_service.access.abilities import Ability
+from project_service.access.identity import caller
 from project_service.access.pages import PageBlueprint
 from project_service.areas.repositories.code_reading import reading_code
 from project_service.areas.repositories.content import file_views
@@ -36,6 +38,8 @@ def show_file(project: Project, place: str) -> Any:
         view = file_views.view_of(code, entry, as_source="plain" in request.args)
         folder = entry.path.rpartition(b"/")[0]
         last = history.last_commits(code, revision_path.commit, folder, [entry]).get(entry.path)
+    if view.is_markdown:
+        text_references.prepare(caller(), project, [view.text])
     shown = {
         "place": revision_path,
         "entry": entry,

@@ -7,8 +7,9 @@ from typing import Any
 
 from flask import Response, redirect, render_template, request
 
-from project_service.access import navigation
+from project_service.access import navigation, text_references
 from project_service.access.abilities import Ability
+from project_service.access.identity import caller
 from project_service.access.pages import PageBlueprint
 from project_service.areas.repositories.code_reading import (
     download_slots,
@@ -158,6 +159,7 @@ def show_commit(project: Project, sha: str) -> Any:
         diffs.add_patches(code, difference, page.rows)
         refs = {title: _containing(code, commit, prefix) for title, prefix in REF_TITLES.items()}
     values = {"commit": commit, "difference": difference, "page": page, "refs": refs, "max_refs": MAX_SHOWN_REFS}
+    text_references.prepare(caller(), project, [commit.description])
     return render_template("repositories/commit.html", project=project, **values)
 
 

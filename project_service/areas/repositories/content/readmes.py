@@ -6,6 +6,8 @@ import itertools
 import re
 from dataclasses import dataclass
 
+from project_service.access import text_references
+from project_service.access.identity import caller
 from project_service.areas.repositories.content import raw
 from project_service.areas.repositories.revision_paths import RevisionPath, page_address
 from project_service.domain.projects import Project
@@ -55,6 +57,8 @@ def find_readme(project: Project, code: CodeRepository, place: RevisionPath, ent
             if pattern.fullmatch(entry.name):
                 content = code.content(entry.id, MAX_README_BYTES)
                 text = text_of(content) if content is not None and raw.is_text(content) else None
+                if is_markdown(entry.name):
+                    text_references.prepare(caller(), project, [text])
                 addresses = addresses_in(project, place.revision, place.path)
                 return Readme(entry.name, entry.shown_path, text, is_markdown(entry.name), addresses)
     return None

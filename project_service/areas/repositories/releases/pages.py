@@ -6,7 +6,7 @@ from typing import Any
 
 from flask import flash, redirect, render_template, request
 
-from project_service.access import navigation
+from project_service.access import navigation, text_references
 from project_service.access.abilities import Ability
 from project_service.access.identity import caller
 from project_service.access.pages import PageBlueprint
@@ -34,6 +34,7 @@ RELEASES_PER_PAGE = 20
 def list_releases(project: Project) -> str:
     """Show the releases, the newest first."""
     page = read_page(queries.releases_of(project), request.args.get("page"), RELEASES_PER_PAGE)
+    text_references.prepare(caller(), project, [release.description for release in page.rows])
     return render_template("repositories/releases.html", project=project, page=page, assets=_assets)
 
 
@@ -128,6 +129,7 @@ def _show(project: Project, tag: str, release: Release | None) -> str:
         if release is None:
             raise
         row = None
+    text_references.prepare(caller(), project, [release.description if release is not None else None])
     return render_template(
         "repositories/tag.html",
         project=project,

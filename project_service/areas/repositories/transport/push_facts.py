@@ -39,6 +39,7 @@ class PushFacts:
     peeled: dict[str, str] = field(default_factory=dict)
     figures: dict[str, CommitFigures] = field(default_factory=dict)
     commits: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # by ref, for web hooks
+    messages: list[tuple[str, str]] = field(default_factory=list)  # ids and messages of commits that may close issues
     tag_messages: dict[str, str] = field(default_factory=dict)
     sealed: bool = False
     _forward: dict[tuple[str, str], bool] = field(default_factory=dict)

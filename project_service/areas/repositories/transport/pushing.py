@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from project_service.access.identity import Caller
 from project_service.access.roles import forget_roles
-from project_service.areas.repositories.transport import push_events, push_hooks
+from project_service.areas.repositories.transport import closing_commits, push_events, push_hooks
 from project_service.areas.repositories.transport.git_access import NO_PUSH, GitRefused, check_push
 from project_service.areas.repositories.transport.push_facts import FactMissing, PushFacts, is_branch_without_commit
 from project_service.areas.repositories.transport.push_rules import PushRefused, PushRules
@@ -85,6 +85,9 @@ def prepare(push: RequestedPush, facts: PushFacts) -> dict[str, str]:
         if change in hooked:
             base = change.old if not change.creates else None if is_first_default else tip
             push_hooks.read_commits(facts, change, base)
+    for change in remaining:
+        if default is not None and change.name == f"{BRANCHES}{default}" and not is_first:
+            closing_commits.read_messages(facts, change)
     return failures
 
 
@@ -132,6 +135,7 @@ def _apply(
         delete_releases(project.id, deleted)
     push_events.record_push(user, project, done, facts.figures)
     push_hooks.announce(user, project, done, facts)
+    closing_commits.close_issues(push.caller, user, project, done, facts)
     return failures
 
 

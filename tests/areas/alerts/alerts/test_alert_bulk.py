@@ -8,12 +8,13 @@ import re
 import pytest
 
 from project_service.areas.alerts.alerts import bulk
-from project_service.areas.alerts.models import TARGET, Alert, AlertIntegration, AlertTodo, Severity, Status
+from project_service.areas.alerts.models import TARGET, Alert, AlertIntegration, Severity, Status
+from project_service.domain.todos import Todo
 from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.notes import Note
 from project_service.kit import clock
 from project_service.kit.db.session import db
-from tests.support.sample_data import DEV, MAX, RITA, make_project
+from tests.support.sample_data import DEV, MAX, RITA, make_project, make_todo
 from tests.support.visitors import store
 
 LIST = "/acme/shop/-/alert_management"
@@ -87,7 +88,7 @@ def test_the_source_is_a_filter_and_a_column(developer, make_alert, project):
 def test_the_status_of_selected_alerts_changes(developer, make_alert, people):
     for iid in (1, 2, 3):
         make_alert(iid)
-    store(AlertTodo(alert_id=make_alert(4).id, user_id=people[DEV].id))
+    make_todo(make_alert(4), people[DEV])
 
     response = developer.send(LIST, alerts=["1", "3", "4"], status="resolved")
 
@@ -100,7 +101,7 @@ def test_the_status_of_selected_alerts_changes(developer, make_alert, people):
         True,
         True,
     ]
-    assert db.session.query(AlertTodo).one().done_at is not None
+    assert db.session.query(Todo).one().done_at is not None
     assert "3 alerts were changed." in developer.get(LIST).text
 
 
@@ -121,7 +122,7 @@ def test_all_alerts_of_a_filter_are_assigned(developer, make_alert, people):
         4: None,
     }
     assert notes() == [(1, "assigned to @dev and unassigned @max")]
-    assert db.session.query(AlertTodo).one().user_id == people[DEV].id
+    assert db.session.query(Todo).one().user_id == people[DEV].id
 
 
 def test_nobody_unassigns(developer, make_alert, people):

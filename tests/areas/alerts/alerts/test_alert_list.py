@@ -11,7 +11,8 @@ import pytest
 
 from project_service.access import visible_notes as planned_notes
 from project_service.areas.alerts.alerts import listing
-from project_service.areas.alerts.models import OPSGENIE, TARGET, Alert, AlertIntegration, AlertTodo, Severity, Status
+from project_service.areas.alerts.models import OPSGENIE, TARGET, Alert, AlertIntegration, Severity, Status
+from project_service.domain.todos import Todo
 from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.notes import Note
@@ -19,7 +20,7 @@ from project_service.domain.users import BLOCKED, User
 from project_service.kit import clock
 from project_service.kit.db.session import db, unit_of_work
 from tests.support import sample_data
-from tests.support.sample_data import ADA, DEV, GUS, MAX, OLIVE, RITA, SAM
+from tests.support.sample_data import ADA, DEV, GUS, MAX, OLIVE, RITA, SAM, make_todo
 from tests.support.visitors import store
 
 LIST = "/acme/shop/-/alert_management"
@@ -71,7 +72,7 @@ def link_of(page, relation):
 def users_with_todos():
     """Return the users with pending to-do items."""
     db.session.remove()
-    return [todo.user_id for todo in db.session.query(AlertTodo).filter(AlertTodo.done_at.is_(None))]
+    return [todo.user_id for todo in db.session.query(Todo).filter(Todo.done_at.is_(None))]
 
 
 def alert_now():
@@ -519,7 +520,7 @@ def test_an_alert_is_reassigned(developer, make_alert, people):
     assert statuses == [302] * 5
     assert alert_now().assignee_id is None
     assert notes() == ["assigned to @max", "assigned to @olive and unassigned @max", "unassigned @olive"]
-    assert {todo.user_id for todo in db.session.query(AlertTodo)} == {people[MAX].id, people[OLIVE].id}
+    assert {todo.user_id for todo in db.session.query(Todo)} == {people[MAX].id, people[OLIVE].id}
 
 
 @pytest.mark.parametrize("person", [SAM, RITA])
@@ -529,7 +530,7 @@ def test_an_alert_is_not_assigned_to_users_who_cannot_see_it(person, developer, 
     response = developer.send(f"{ONE}/assignee", assignee_id=str(people[person].id))
 
     assert (response.status_code, "Assignee has no permissions" in response.text) == (422, True)
-    assert (alert_now().assignee_id, notes(), db.session.query(AlertTodo).count()) == (None, [], 0)
+    assert (alert_now().assignee_id, notes(), db.session.query(Todo).count()) == (None, [], 0)
 
 
 def test_a_to_do_item_is_added_once_and_done_by_its_owner(developer, visit, make_alert, people):
@@ -549,7 +550,7 @@ def test_a_to_do_item_is_added_once_and_done_by_its_owner(developer, visit, make
 def test_resolving_an_alert_completes_the_callers_to_do_item(developer, make_alert, people):
     alert = make_alert(1)
     for name in (DEV, MAX):
-        store(AlertTodo(alert_id=alert.id, user_id=people[name].id))
+        make_todo(alert, people[name])
 
     developer.send(f"{ONE}/status", status="resolved")
 
@@ -629,7 +630,7 @@ def test_mentioned_users_who_see_the_alert_get_a_to_do_item(developer, make_aler
 
     developer.send(f"{ONE}/notes", note="@Max and @olive. look, not @rita, @sam or mail@ada")
 
-    assert {todo.user_id for todo in db.session.query(AlertTodo)} == {people[MAX].id, people[OLIVE].id}
+    assert {todo.user_id for todo in db.session.query(Todo)} == {people[MAX].id, people[OLIVE].id}
 
 
 def test_only_assignable_users_are_offered(developer, make_alert, people):

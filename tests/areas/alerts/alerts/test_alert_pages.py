@@ -8,8 +8,9 @@ import re
 import pytest
 
 from project_service.areas.alerts.alerts import service
-from project_service.areas.alerts.models import OPSGENIE, TARGET, Alert, AlertIntegration, AlertTodo, Status
+from project_service.areas.alerts.models import OPSGENIE, TARGET, Alert, AlertIntegration, Status
 from project_service.domain.projects import DISABLED
+from project_service.domain.todos import Todo
 from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.notes import Note
@@ -67,7 +68,7 @@ def test_an_alert_is_assigned_to_a_user_who_sees_it(visit, alert, people):
 
     assert (status, alert_now().assignee_id) == (302, max_id)
     assert [(one.status_code, "Assignee has no permissions" in one.text) for one in responses] == [(422, True)] * 3
-    assert db.session.query(AlertTodo).one().user_id == max_id
+    assert db.session.query(Todo).one().user_id == max_id
     assert notes() == ["assigned to @max"]
 
 

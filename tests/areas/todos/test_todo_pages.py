@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from project_service.areas.alerts.models import Alert, AlertTodo
+from project_service.areas.alerts.models import Alert
 from project_service.domain.memberships import Membership
 from project_service.kit import clock
 from project_service.kit.db.session import db, unit_of_work
-from tests.support.sample_data import DEV, MAX
+from tests.support.sample_data import DEV, MAX, make_todo
 from tests.support.visitors import store
 
 PAGE = "/dashboard/todos"
@@ -19,11 +19,12 @@ PAGE = "/dashboard/todos"
 @pytest.fixture
 def todos(project, people):
     """Three to-do items of dev, and one of max."""
-    created = []
+    created, first = [], None
     for iid in (1, 2, 3):
         alert = store(Alert(project_id=project.id, iid=iid, title=f"Alert {iid}", started_at=clock.now()))
-        created.append(store(AlertTodo(alert_id=alert.id, user_id=people[DEV].id)))
-    store(AlertTodo(alert_id=created[0].alert_id, user_id=people[MAX].id))
+        created.append(make_todo(alert, people[DEV]))
+        first = alert if iid == 1 else first
+    make_todo(first, people[MAX])
     return [todo.id for todo in created]
 
 
@@ -71,8 +72,26 @@ def test_to_do_items_of_hidden_alerts_are_left_out(visit, todos, people):
 def test_to_do_items_are_paginated(visit, project, people):
     for iid in range(1, 22):
         alert = store(Alert(project_id=project.id, iid=iid, title=f"Alert {iid}", started_at=clock.now()))
-        store(AlertTodo(alert_id=alert.id, user_id=people[DEV].id))
+        make_todo(alert, people[DEV])
 
     pages = [titles(visit(DEV).get(f"{PAGE}?page={number}")) for number in (1, 2, 3)]
 
     assert [len(page) for page in pages] == [20, 1, 1]
+
+
+def test_the_header_counts_what_is_to_be_done(visit, todos):
+    assert '<span class="count">3<span' in visit(DEV).get("/dashboard/groups").text
+
+
+def test_an_issue_says_why_it_is_to_be_looked_at(visit, as_, project, people):
+    issue = (
+        as_(MAX).post(f"/projects/{project.id}/issues", json={"title": "Till", "assignee_ids": [people[DEV].id]}).json
+    )
+    assigned = visit(DEV).get(PAGE).text
+    as_(MAX).post(f"/projects/{project.id}/issues/{issue['iid']}/notes", json={"body": "@dev, <b>look</b>"})
+    mentioned = visit(DEV).get(PAGE).text
+
+    assert "Max assigned it to you" in assigned
+    assert "Max mentions you" in mentioned
+    assert "@dev, &lt;b&gt;look" in mentioned
+    assert "assigned it" not in mentioned

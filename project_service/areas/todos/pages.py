@@ -9,18 +9,23 @@ from flask import redirect, render_template, request
 
 from project_service.access import navigation
 from project_service.access.abilities import Ability
-from project_service.access.identity import caller, current_user
+from project_service.access.identity import caller
 from project_service.access.pages import PageBlueprint
-from project_service.access.rules import projects_with_alerts
-from project_service.areas.alerts import queries
-from project_service.areas.alerts.alerts import service
-from project_service.areas.alerts.models import Severity, Status
+from project_service.areas.todos import queries
+from project_service.areas.todos.queries import DONE, PENDING
+from project_service.domain import todos
 from project_service.kit.http.forms import Form
 from project_service.kit.http.pagination import SelectedRows, read_page
 
 pages = PageBlueprint("todo_pages", __name__)
 BASE_PATH = "/dashboard/todos"
-TABS = {"pending": "To do", "done": "Done"}
+TABS = {PENDING: "To do", DONE: "Done"}
+REASONS = {
+    "assigned": "assigned to you",
+    "mentioned": "mentions you",
+    "build_failed": "failed",
+    "marked": "added by you",
+}
 navigation.add(navigation.NavigationEntry("To-do list", BASE_PATH, 20, Ability.SIGNED_IN), "main")
 
 
@@ -37,9 +42,15 @@ def list_todos() -> Any:
 @pages.allow(Ability.SIGNED_IN)
 def change_todo_item(todo_id: int, change: str) -> Any:
     """Mark a to-do item as done, or as to be done again."""
-    todo = queries.find_todo(caller().user_id or 0, todo_id)
-    act = service.finish_todo if change == "done" else service.add_todo
-    return _acted(lambda: act(current_user(), todo.alert), done=change == "restore")
+    todo = todos.find_todo(caller().user_id or 0, todo_id)
+
+    def act() -> None:
+        if change == DONE:
+            todos.finish_these(todo.user_id, [todo.id])
+        else:
+            todos.restore(todo)
+
+    return _acted(act, done=change == "restore")
 
 
 @pages.post(f"{BASE_PATH}/done")
@@ -47,7 +58,7 @@ def change_todo_item(todo_id: int, change: str) -> Any:
 @pages.allow(Ability.SIGNED_IN)
 def finish_all_todos() -> Any:
     """Mark all to-do items of the current user as done."""
-    return _acted(lambda: service.finish_todos(current_user()), done=False)
+    return _acted(lambda: todos.finish_these(caller().user_id or 0, queries.ids_of(caller())), done=False)
 
 
 def _acted(act: Callable[[], Any], *, done: bool) -> Any:
@@ -58,17 +69,16 @@ def _acted(act: Callable[[], Any], *, done: bool) -> Any:
 
 
 def _page(form: Form) -> str:
-    user_id, seen = caller().user_id or 0, projects_with_alerts(caller())
-    asked = request.args.get("state", "pending")
-    state = asked if asked in TABS else "pending"
-    waiting = queries.todos_of(seen, user_id, done=False)
+    asked = request.args.get("state", PENDING)
+    state = asked if asked in TABS else PENDING
+    page = read_page(queries.todos_of(caller(), state=state), request.args.get("page"))
     return render_template(
-        "alerts/todos.html",
-        page=read_page(queries.todos_of(seen, user_id, done=state == "done"), request.args.get("page")),
-        count=SelectedRows(waiting).total,
+        "todos/list.html",
+        page=page,
+        rows=queries.with_targets(page.rows),
+        count=SelectedRows(queries.todos_of(caller())).total,
         state=state,
         tabs=TABS,
-        severity=Severity,
-        status=Status,
+        reasons=REASONS,
         form=form,
     )

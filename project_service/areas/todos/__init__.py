@@ -1,0 +1,1 @@
+"""To-do items of users."""

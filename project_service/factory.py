@@ -104,6 +104,7 @@ from project_service.areas.search import pages as search_pages
 from project_service.areas.search import routes as search
 from project_service.areas.silences import pages as silence_pages
 from project_service.areas.silences import routes as silences
+from project_service.areas.todos import home as todos_home
 from project_service.areas.todos import pages as todo_pages
 from project_service.areas.todos import routes as todos
 from project_service.areas.variables import pages as variables_pages
@@ -256,7 +257,7 @@ PAGES = (
     full_path_pages,
 )
 # loaded for what they register; modules called ``jobs``, ``search_scope`` or ``todo_target`` are found by their names
-LOADED = (activity_pages, maintenance, alerts_home, errors_home, findings_home, issues_home, transfers_home)
+LOADED = (activity_pages, maintenance, alerts_home, errors_home, findings_home, issues_home, todos_home, transfers_home)
 REDIS_TIMEOUT_SECONDS = 3
 
 log = structlog.get_logger(__name__)

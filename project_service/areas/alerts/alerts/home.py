@@ -9,7 +9,6 @@ from sqlalchemy import func, select, text
 from project_service.access import health_marks, panels
 from project_service.access.home_scope import HomeScope
 from project_service.access.rules import projects_with_alerts
-from project_service.areas.alerts import queries
 from project_service.areas.alerts.models import Alert, Severity, listed_at
 from project_service.domain.access_levels import Role
 from project_service.domain.projects import Project
@@ -18,7 +17,6 @@ from project_service.kit.db.session import db
 from project_service.kit.http.pagination import MAX_COUNTED_ROWS
 
 MAX_SHOWN = 10
-MAX_TODOS_SHOWN = 5
 IS_OPEN = text("status <> 2 AND status <> 3")  # as the index has it
 NEWEST_FIRST = (listed_at.desc(), Alert.id.desc())
 
@@ -43,16 +41,6 @@ def fill_newest(scope: HomeScope) -> dict[str, Any]:
     return {"alerts": rows, "severity": Severity}
 
 
-def fill_todos(scope: HomeScope) -> dict[str, Any]:
-    """Return the newest to-do items of the caller; none on the page of a group."""
-    if scope.group is not None:
-        return {"todos": [], "is_more": False}
-    pending = queries.todos_of(projects_with_alerts(scope.caller), scope.caller.user_id or 0, done=False)
-    todos = db.session.scalars(pending.limit(MAX_TODOS_SHOWN + 1)).all()
-    return {"todos": todos[:MAX_TODOS_SHOWN], "is_more": len(todos) > MAX_TODOS_SHOWN}
-
-
-panels.add(panels.Panel("home", 45, "alerts/home_todos.html", fill_todos))
 for _page in ("home", "wall"):
     panels.add(panels.Panel(_page, 10, f"alerts/{_page}_counts.html", fill_counts))
     panels.add(panels.Panel(_page, 20, f"alerts/{_page}.html", fill_newest))

@@ -1,0 +1,25 @@
+"""The panel of to-do items on the home page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from project_service.access import panels
+from project_service.access.home_scope import HomeScope
+from project_service.areas.todos import queries
+from project_service.areas.todos.pages import REASONS
+from project_service.kit.db.session import db
+
+MAX_SHOWN = 5
+
+
+def fill(scope: HomeScope) -> dict[str, Any]:
+    """Return the newest to-do items of the caller; none on the page of a group."""
+    if scope.group is not None:
+        return {"rows": [], "is_more": False}
+    todos = db.session.scalars(queries.todos_of(scope.caller).limit(MAX_SHOWN + 1)).all()
+    rows = queries.with_targets(todos[:MAX_SHOWN])
+    return {"rows": rows, "is_more": len(todos) > MAX_SHOWN, "reasons": REASONS}
+
+
+panels.add(panels.Panel("home", 45, "todos/home.html", fill))

@@ -43,6 +43,15 @@ MAX_MATCHES = 10_000
 MAX_SCANNED_ROWS = 20_000  # the newest, by a search that no index serves
 LIKE_ESCAPE = "/"
 LIKE_SYMBOL = re.compile(r"[%_/]")
+ADD = "INSERT INTO {index} (rowid, {names}) VALUES (new.id, {new});"
+REMOVE = "INSERT INTO {index} ({index}, rowid, {names}) VALUES ('delete', old.id, {old});"
+REBUILD = "INSERT INTO {index} ({index}) VALUES ('rebuild')"
+# statements name columns that they do not change
+TRIGGERS = {
+    "{index}_insert": "AFTER INSERT ON {table} BEGIN " + ADD + " END",
+    "{index}_delete": "AFTER DELETE ON {table} BEGIN " + REMOVE + " END",
+    "{index}_update": "AFTER UPDATE OF {names} ON {table} WHEN {differs} BEGIN " + REMOVE + ADD + " END",
+}
 _WORD = re.compile(r'"([^"]+)"|(\S+)')
 
 
@@ -117,7 +126,13 @@ def contains(index: TextIndex, words: Sequence[str]) -> ColumnElement[bool]:
 
 
 def create_missing(connection: Connection) -> None:
-    """Create the indexes of PostgreSQL that do not exist, if the server has the extension and lets us use it."""
+    """Create what upgrades do not: triggers that the copy of a table has lost on SQLite, indexes of PostgreSQL.
+
+    The latter need an extension that the server has and lets us use.
+    """
+    if connection.dialect.name == "sqlite":
+        for index in INDEXES:
+            _create_missing_triggers(connection, index)
     if connection.dialect.name != "postgresql" or not _has_extension(connection):
         return
     for index in INDEXES:
@@ -126,6 +141,27 @@ def create_missing(connection: Connection) -> None:
                 f"CREATE INDEX IF NOT EXISTS {index.name} ON {index.table.name}"
                 f" USING gin (lower({index.expression()}) gin_trgm_ops)"
             )
+
+
+def _create_missing_triggers(connection: Connection, index: TextIndex) -> None:
+    """Create the triggers that keep an index current, and fill it again, unless all are there."""
+    known = text("SELECT name FROM sqlite_master WHERE name LIKE :start ESCAPE '!' AND type IN ('table', 'trigger')")
+    start = index.name.replace("_", "!_") + "%"
+    names = set(connection.scalars(known, {"start": start}))
+    parts = {
+        "index": index.name,
+        "table": index.table.name,
+        "names": ", ".join(index.columns),
+        "new": ", ".join(f"new.{name}" for name in index.columns),
+        "old": ", ".join(f"old.{name}" for name in index.columns),
+        "differs": " OR ".join(f"new.{name} IS NOT old.{name}" for name in index.columns),
+    }
+    if index.name not in names or all(trigger.format(**parts) in names for trigger in TRIGGERS):
+        return
+    for trigger, statement in TRIGGERS.items():
+        connection.exec_driver_sql(f"DROP TRIGGER IF EXISTS {trigger.format(**parts)}")
+        connection.exec_driver_sql(f"CREATE TRIGGER {trigger.format(**parts)} {statement.format(**parts)}")
+    connection.exec_driver_sql(REBUILD.format(**parts))
 
 
 def _has_extension(connection: Connection) -> bool:

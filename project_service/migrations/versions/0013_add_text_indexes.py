@@ -39,7 +39,7 @@ TRIGGERS = (
 
 
 def upgrade() -> None:
-    """Create the indexes from the stored rows. A later copy of one of the tables has to create its triggers again."""
+    """Create the indexes from the stored rows. Triggers that a later copy of a table loses are created again."""
     op.create_index("ix_issues_created_at", "issues", ["created_at", "id"])
     if op.get_bind().dialect.name != "sqlite":
         return
@@ -64,5 +64,5 @@ def downgrade() -> None:
             op.execute(f"DROP INDEX IF EXISTS {table}_search")
             continue
         for event in ("insert", "delete", "update"):
-            op.execute(f"DROP TRIGGER {table}_search_{event}")
+            op.execute(f"DROP TRIGGER IF EXISTS {table}_search_{event}")  # a copy of the table loses them
         op.execute(f"DROP TABLE {table}_search")

@@ -93,6 +93,26 @@ def test_the_index_follows_changes_in_their_transaction(make_alert):
     assert (changed, undone, found("network")) == (([], [1]), ([], [1]), [])
 
 
+def test_an_upgrade_creates_triggers_that_the_copy_of_a_table_has_lost(make_alert):
+    make_alert(1, "Disk is full")
+    with db.engine.begin() as connection:
+        connection.exec_driver_sql("DROP TRIGGER alerts_search_insert")
+    make_alert(2, "Disk is slow")
+    lost = found("disk")
+    with db.engine.begin() as connection:
+        text_search.create_missing(connection)
+    make_alert(3, "Disk is fine")
+
+    assert (lost, found("disk")) == ([1], [1, 2, 3])
+
+
+def test_every_index_has_its_triggers_after_all_migrations(app):
+    with db.engine.connect() as connection:
+        names = set(connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'trigger'").scalars())
+
+    assert {f"{one.name}_{event}" for one in text_search.INDEXES for event in ("insert", "delete", "update")} <= names
+
+
 def test_a_frequent_word_is_found_by_comparison(make_alert, monkeypatch):
     for iid in (1, 2, 3):
         make_alert(iid, "Disk is full" if iid < 3 else "Disk is fine")

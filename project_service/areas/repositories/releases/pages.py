@@ -34,7 +34,7 @@ RELEASES_PER_PAGE = 20
 def list_releases(project: Project) -> str:
     """Show the releases, the newest first."""
     page = read_page(queries.releases_of(project), request.args.get("page"), RELEASES_PER_PAGE)
-    text_references.prepare(caller(), project, [release.description for release in page.rows])
+    text_references.prepare(caller(), project, [row.release.description for row in page.rows])
     return render_template("repositories/releases.html", project=project, page=page, assets=_assets)
 
 

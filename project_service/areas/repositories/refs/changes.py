@@ -89,10 +89,7 @@ def delete_merged_branches(requester: Caller, project: Project) -> None:
 def _create_first_branch(requester: Caller, project: Project, branch: str) -> None:
     db.session.commit()
     author, message = requester.load_user(), "Add README.md"
-    try:
-        failures = first_commits.commit_readme(requester, author, project, text="", message=message, branches=[branch])
-    except PushRefused as refused:
-        raise BadRequest(refused.text) from refused
+    failures = first_commits.commit_readme(requester, author, project, text="", message=message, branches=[branch])
     if failures:
         raise BadRequest(CONFLICT.format(branch))
 
@@ -135,7 +132,7 @@ def apply(
     except PushRefused as refused:
         if deletes and change.is_tag:
             raise Forbidden(refused.text) from refused
-        raise BadRequest(refused.text) from refused
+        raise
     finally:
         if failures:
             packs.remove_stored(stored)

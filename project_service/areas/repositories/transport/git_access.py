@@ -15,7 +15,7 @@ from project_service.domain.rate_limits import seconds_of
 from project_service.domain.repositories.models import CODE, DESIGN, WIKI, repository_of
 from project_service.domain.sign_ins import TooManyFailures, WrongPassword
 from project_service.kit.http import urls
-from project_service.kit.http.errors import NotFound
+from project_service.kit.http.errors import NotFound, ServiceError
 
 UPLOAD_PACK, RECEIVE_PACK = "git-upload-pack", "git-receive-pack"
 SERVICES = (UPLOAD_PACK, RECEIVE_PACK)
@@ -38,12 +38,12 @@ ARCHIVED = "You can't push code to an archived project."
 IMPORTING = "The repository is temporarily read-only. Please try again later."
 
 
-class GitRefused(Exception):
-    """A request of git is answered with a status and a plain text."""
+class GitRefused(ServiceError):
+    """A request of git is refused with a status and a text, which git shows."""
 
     def __init__(self, status: int, text: str, headers: dict[str, str] | None = None) -> None:
-        super().__init__(text)
-        self.status, self.text, self.headers = status, text, headers or {}
+        super().__init__(text, headers)
+        self.status, self.text = status, text
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from project_service.domain.repositories.protected_refs import (
 from project_service.domain.repositories.refs import RefChange, is_like_sha, is_valid_name
 from project_service.kit.db.session import db
 from project_service.kit.http import urls
+from project_service.kit.http.errors import BadRequest
 
 DEFAULT_DELETED = "The default branch of a project cannot be deleted."
 SHA_BRANCH = "You cannot create a branch with a SHA-1 or SHA-256 branch name."
@@ -56,8 +57,8 @@ TAG_CREATED = "You are not allowed to create this tag as it is protected."
 ESCAPE = "\\"  # in names of refs only in place of bytes that are no UTF-8
 
 
-class PushRefused(Exception):
-    """A push is refused as a whole; the text is for its user."""
+class PushRefused(BadRequest):
+    """A push, or a change by the API or a page, is refused as a whole; the text is for its user."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, func, select
@@ -45,29 +46,55 @@ def _matching(usable: ColumnElement[bool], **filters: Any) -> Select[Label]:
     return statement
 
 
-def add_priorities(project: Project, labels_of_page: Sequence[Label]) -> None:
-    """Set ``priority`` on each label of a page: its number in the project, if any."""
-    ids = [label.id for label in labels_of_page]
-    of_project = LabelPriority.project_id == project.id, LabelPriority.label_id.in_(ids)
-    columns = select(LabelPriority.label_id, LabelPriority.priority).where(*of_project)
-    priorities: dict[int, int] = dict(db.session.execute(columns).all())
-    for label in labels_of_page:
-        label.priority = priorities.get(label.id)
+@dataclass(frozen=True, slots=True)
+class LabelUses:
+    """How many issues and merge requests have a label."""
+
+    open_issues: int
+    closed_issues: int
+    open_merge_requests: int
 
 
-def add_counts(caller: Caller, owner: Project | Group, labels_of_page: Sequence[Label]) -> None:
-    """Set ``counts`` on each label of a page: issues and merge requests that have it and that the caller may see.
+@dataclass(frozen=True, slots=True)
+class ShownLabel:
+    """A label as schemas serialize it: with its priority in the project, and its uses if they are counted."""
+
+    label: Label
+    priority: int | None = None
+    uses: LabelUses | None = None
+
+
+def shown_labels(requester: Caller, owner: Project | Group, labels: Sequence[Label], *, counts: bool) -> list[Any]:
+    """Return the labels of a page as schemas serialize them."""
+    priorities = _priorities(owner, labels) if isinstance(owner, Project) else {}
+    uses = _uses(requester, owner, labels) if counts else {}
+    return [ShownLabel(label, priorities.get(label.id), uses.get(label.title)) for label in labels]
+
+
+def shown_label(project: Project, label: Label) -> ShownLabel:
+    """Return one label of a project as schemas serialize it."""
+    return ShownLabel(label, _priorities(project, [label]).get(label.id))
+
+
+def _priorities(project: Project, labels: Sequence[Label]) -> dict[int, int]:
+    """Return the priorities that labels have in a project, by id."""
+    of_project = LabelPriority.project_id == project.id, LabelPriority.label_id.in_([label.id for label in labels])
+    return dict(db.session.execute(select(LabelPriority.label_id, LabelPriority.priority).where(*of_project)).all())
+
+
+def _uses(caller: Caller, owner: Project | Group, labels: Sequence[Label]) -> dict[str, LabelUses]:
+    """Count the issues and merge requests that have labels and that the caller may see, by title.
 
     They are those of the project or, of a group, those of all projects below it.
     """
-    titles = [label.title for label in labels_of_page]
+    titles = [label.title for label in labels]
     used: dict[tuple[str, str], int] = {}
     counted = _visible_issues(caller, owner)
     if counted is not None:
         counted = counted.join(IssueLabel, IssueLabel.issue_id == Issue.id).where(IssueLabel.title.in_(titles))
         grouped = counted.with_only_columns(Issue.state, IssueLabel.title, func.count(), maintain_column_froms=True)
         rows = db.session.execute(grouped.group_by(Issue.state, IssueLabel.title))
-        used |= {(f"{state}_issues", title): number for state, title, number in rows}
+        used |= {(state, title): number for state, title, number in rows}
     marked = _visible_merge_requests(caller, owner)
     if marked is not None:
         marked = marked.join(MergeRequestLabel, MergeRequestLabel.merge_request_id == MergeRequest.id)
@@ -75,12 +102,8 @@ def add_counts(caller: Caller, owner: Project | Group, labels_of_page: Sequence[
         by_title = marked.with_only_columns(MergeRequestLabel.title, func.count(), maintain_column_froms=True)
         by_title = by_title.group_by(MergeRequestLabel.title)
         used |= {("merge_requests", title): number for title, number in db.session.execute(by_title)}
-    for label in labels_of_page:
-        label.counts = {
-            "open_issues": used.get(("opened_issues", label.title), 0),
-            "closed_issues": used.get(("closed_issues", label.title), 0),
-            "open_merge_requests": used.get(("merge_requests", label.title), 0),
-        }
+    kinds = (issues.OPENED, issues.CLOSED, "merge_requests")
+    return {title: LabelUses(*(used.get((kind, title), 0) for kind in kinds)) for title in titles}
 
 
 def _visible_issues(caller: Caller, owner: Project | Group) -> Select[Issue] | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from project_service.access.abilities import Ability, judge
 from project_service.access.api import ApiBlueprint, WithSchema
 from project_service.access.identity import caller
 from project_service.areas.labels import queries, schemas
+from project_service.areas.labels.queries import ShownLabel
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
 from project_service.domain.tracker import label_rules
@@ -29,14 +31,9 @@ GROUP_LABELS = "/groups/<group>/labels"
 @api.paged
 def list_labels(project: Project, fields: dict[str, Any]) -> WithSchema:
     """List the labels of a project; ``with_counts`` adds how often each is used."""
-    requester, with_counts = caller(), fields["with_counts"]
-
-    def prepare(rows: list[Label]) -> None:
-        queries.add_priorities(project, rows)
-        if with_counts:
-            queries.add_counts(requester, project, rows)
-
+    with_counts = fields["with_counts"]
     schema = schemas.LabelWithCountsSchema if with_counts else schemas.LabelSchema
+    prepare = functools.partial(queries.shown_labels, caller(), project, counts=with_counts)
     return WithSchema(schema, queries.labels_matching(project, **fields), prepare)
 
 
@@ -45,9 +42,11 @@ def list_labels(project: Project, fields: dict[str, Any]) -> WithSchema:
 @api.arguments(schemas.LabelShowSchema)
 @api.allow(Ability.READ_LABELS)
 @api.response(200, schemas.LabelSchema)
-def show_label(project: Project, fields: dict[str, Any], label: str) -> Label:
+def show_label(project: Project, fields: dict[str, Any], label: str) -> ShownLabel:
     """Show one label, by its id or its title."""
-    return _prepared(project, find_label(usable_in(project, ancestors=fields["include_ancestor_groups"]), label))
+    return queries.shown_label(
+        project, find_label(usable_in(project, ancestors=fields["include_ancestor_groups"]), label)
+    )
 
 
 @api.post(LABELS)
@@ -55,9 +54,9 @@ def show_label(project: Project, fields: dict[str, Any], label: str) -> Label:
 @api.arguments(schemas.LabelCreateSchema)
 @api.allow(Ability.ADMIN_LABELS)
 @api.response(201, schemas.LabelSchema)
-def create_label(project: Project, fields: dict[str, Any]) -> Label:
+def create_label(project: Project, fields: dict[str, Any]) -> ShownLabel:
     """Create a label."""
-    return _prepared(project, label_rules.create_label(project, **fields))
+    return queries.shown_label(project, label_rules.create_label(project, **fields))
 
 
 @api.put(f"{LABELS}/<label>")
@@ -65,7 +64,7 @@ def create_label(project: Project, fields: dict[str, Any]) -> Label:
 @api.arguments(schemas.LabelUpdateSchema)
 @api.allow(Ability.ADMIN_LABELS)
 @api.response(200, schemas.LabelSchema)
-def update_label(project: Project, fields: dict[str, Any], label: str) -> Label:
+def update_label(project: Project, fields: dict[str, Any], label: str) -> ShownLabel:
     """Change a label, or its priority in the project; issues and merge requests get its new name."""
     return _update(project, _own(project, label), fields)
 
@@ -75,7 +74,7 @@ def update_label(project: Project, fields: dict[str, Any], label: str) -> Label:
 @api.arguments(schemas.NamedLabelUpdateSchema)
 @api.allow(Ability.ADMIN_LABELS)
 @api.response(200, schemas.LabelSchema)
-def update_named_label(project: Project, fields: dict[str, Any]) -> Label:
+def update_named_label(project: Project, fields: dict[str, Any]) -> ShownLabel:
     """Change the label that ``label_id`` or ``name`` names."""
     return _update(project, _own(project, _name(fields)), fields)
 
@@ -103,7 +102,7 @@ def delete_named_label(project: Project, fields: dict[str, Any]) -> None:
 @api.signed_in
 @api.allow(Ability.ADMIN_LABELS)
 @api.response(200, schemas.GroupLabelSchema)
-def promote_label(project: Project, label: str) -> Label:
+def promote_label(project: Project, label: str) -> ShownLabel:
     """Make a label of the group of a label of the project."""
     return _promote(project, label)
 
@@ -113,7 +112,7 @@ def promote_label(project: Project, label: str) -> Label:
 @api.arguments(schemas.LabelPromoteSchema)
 @api.allow(Ability.ADMIN_LABELS)
 @api.response(200, schemas.GroupLabelSchema)
-def promote_named_label(project: Project, fields: dict[str, Any]) -> Label:
+def promote_named_label(project: Project, fields: dict[str, Any]) -> ShownLabel:
     """Make a label of the group of the label that ``name`` names."""
     return _promote(project, fields["name"] or "")
 
@@ -127,11 +126,7 @@ def promote_named_label(project: Project, fields: dict[str, Any]) -> Label:
 def list_group_labels(group: Group, fields: dict[str, Any]) -> WithSchema:
     """List the labels of a group; ``with_counts`` adds how often each is used in the projects below."""
     requester, with_counts = caller(), fields["with_counts"]
-
-    def prepare(rows: list[Label]) -> None:
-        if with_counts:
-            queries.add_counts(requester, group, rows)
-
+    prepare = functools.partial(queries.shown_labels, requester, group, counts=with_counts)
     schema = schemas.GroupLabelWithCountsSchema if with_counts else schemas.GroupLabelSchema
     return WithSchema(schema, queries.group_labels_matching(requester, group, **fields), prepare)
 
@@ -141,9 +136,9 @@ def list_group_labels(group: Group, fields: dict[str, Any]) -> WithSchema:
 @group_api.arguments(schemas.LabelShowSchema)
 @group_api.allow(Ability.READ_GROUP)
 @group_api.response(200, schemas.GroupLabelSchema)
-def show_group_label(group: Group, fields: dict[str, Any], label: str) -> Label:
+def show_group_label(group: Group, fields: dict[str, Any], label: str) -> ShownLabel:
     """Show one label of a group, by its id or its title."""
-    return find_label(usable_in_group(group, ancestors=fields["include_ancestor_groups"]), label)
+    return ShownLabel(find_label(usable_in_group(group, ancestors=fields["include_ancestor_groups"]), label))
 
 
 @group_api.post(GROUP_LABELS)
@@ -151,9 +146,9 @@ def show_group_label(group: Group, fields: dict[str, Any], label: str) -> Label:
 @group_api.arguments(schemas.GroupLabelCreateSchema)
 @group_api.allow(Ability.ADMIN_GROUP_LABELS)
 @group_api.response(201, schemas.GroupLabelSchema)
-def create_group_label(group: Group, fields: dict[str, Any]) -> Label:
+def create_group_label(group: Group, fields: dict[str, Any]) -> ShownLabel:
     """Create a label of a group."""
-    return label_rules.create_label(group, **fields)
+    return ShownLabel(label_rules.create_label(group, **fields))
 
 
 @group_api.put(f"{GROUP_LABELS}/<label>")
@@ -161,9 +156,9 @@ def create_group_label(group: Group, fields: dict[str, Any]) -> Label:
 @group_api.arguments(schemas.GroupLabelUpdateSchema)
 @group_api.allow(Ability.ADMIN_GROUP_LABELS)
 @group_api.response(200, schemas.GroupLabelSchema)
-def update_group_label(group: Group, fields: dict[str, Any], label: str) -> Label:
+def update_group_label(group: Group, fields: dict[str, Any], label: str) -> ShownLabel:
     """Change a label of a group; issues and merge requests get its new name."""
-    return label_rules.update_label(_own_of_group(group, label), **fields)
+    return ShownLabel(label_rules.update_label(_own_of_group(group, label), **fields))
 
 
 @group_api.put(GROUP_LABELS)
@@ -171,9 +166,9 @@ def update_group_label(group: Group, fields: dict[str, Any], label: str) -> Labe
 @group_api.arguments(schemas.NamedGroupLabelUpdateSchema)
 @group_api.allow(Ability.ADMIN_GROUP_LABELS)
 @group_api.response(200, schemas.GroupLabelSchema)
-def update_named_group_label(group: Group, fields: dict[str, Any]) -> Label:
+def update_named_group_label(group: Group, fields: dict[str, Any]) -> ShownLabel:
     """Change the label of a group that ``label_id`` or ``name`` names."""
-    return label_rules.update_label(_own_of_group(group, _name(fields)), **fields)
+    return ShownLabel(label_rules.update_label(_own_of_group(group, _name(fields)), **fields))
 
 
 @group_api.delete(f"{GROUP_LABELS}/<label>")
@@ -195,11 +190,6 @@ def delete_named_group_label(group: Group, fields: dict[str, Any]) -> None:
     label_rules.delete_label(unmodified(_own_of_group(group, _name(fields))))
 
 
-def _prepared(project: Project, label: Label) -> Label:
-    queries.add_priorities(project, [label])
-    return label
-
-
 def _own(project: Project, id_or_title: str) -> Label:
     return find_label(usable_in(project, ancestors=False), id_or_title)
 
@@ -213,14 +203,14 @@ def _name(fields: dict[str, Any]) -> str:
     return str(label_id) if name is None else str(name)
 
 
-def _update(project: Project, label: Label, fields: dict[str, Any]) -> Label:
+def _update(project: Project, label: Label, fields: dict[str, Any]) -> ShownLabel:
     has_priority, priority = "priority" in fields, fields.pop("priority", None)
     if fields:
         _judge_group(label)
         label_rules.update_label(label, **fields)
     if has_priority:
         label_rules.set_priority(project, label, priority)
-    return _prepared(project, label)
+    return queries.shown_label(project, label)
 
 
 def _delete(label: Label) -> None:
@@ -228,10 +218,10 @@ def _delete(label: Label) -> None:
     label_rules.delete_label(unmodified(label))
 
 
-def _promote(project: Project, id_or_title: str) -> Label:
+def _promote(project: Project, id_or_title: str) -> ShownLabel:
     if isinstance(project.namespace, Group):
         judge(caller(), Ability.ADMIN_GROUP_LABELS, project.namespace)
-    return label_rules.promote_label(project, _own(project, id_or_title))
+    return ShownLabel(label_rules.promote_label(project, _own(project, id_or_title)))
 
 
 def _judge_group(label: Label) -> None:

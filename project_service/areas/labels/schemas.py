@@ -11,37 +11,37 @@ CHANGES: tuple[str, ...] = ("new_name", "color", "description")
 
 
 class GroupLabelSchema(Schema):
-    """A label of a group."""
+    """A label of a group: of a ``ShownLabel``."""
 
-    id = fields.Integer()
-    name = fields.String(attribute="title")
-    description = fields.String()
-    description_html = fields.Computed(lambda label: str(markdown.line(label.description)))
-    text_color = fields.Computed(lambda label: text_color(label.color))
-    color = fields.String()
+    id = fields.Integer(attribute="label.id")
+    name = fields.String(attribute="label.title")
+    description = fields.String(attribute="label.description")
+    description_html = fields.Computed(lambda shown: str(markdown.line(shown.label.description)))
+    text_color = fields.Computed(lambda shown: text_color(shown.label.color))
+    color = fields.String(attribute="label.color")
     subscribed = fields.Constant(False)
 
 
 class GroupLabelWithCountsSchema(GroupLabelSchema):
-    """A label of a group with how often it is used; ``counts`` are set when a page is loaded."""
+    """A label of a group with how often it is used."""
 
-    open_issues_count = fields.Integer(attribute="counts.open_issues", dump_only=True)
-    closed_issues_count = fields.Integer(attribute="counts.closed_issues", dump_only=True)
-    open_merge_requests_count = fields.Integer(attribute="counts.open_merge_requests", dump_only=True)
+    open_issues_count = fields.Integer(attribute="uses.open_issues", dump_only=True)
+    closed_issues_count = fields.Integer(attribute="uses.closed_issues", dump_only=True)
+    open_merge_requests_count = fields.Integer(attribute="uses.open_merge_requests", dump_only=True)
 
 
 class LabelSchema(GroupLabelSchema):
-    """A label of a project; ``priority`` is set when a page is loaded."""
+    """A label of a project."""
 
     priority = fields.Integer()
-    is_project_label = fields.Computed(lambda label: label.project_id is not None, type="boolean")
+    is_project_label = fields.Computed(lambda shown: shown.label.project_id is not None, type="boolean")
 
 
 class LabelWithCountsSchema(GroupLabelWithCountsSchema):
     """A label of a project with how often it is used there."""
 
     priority = fields.Integer()
-    is_project_label = fields.Computed(lambda label: label.project_id is not None, type="boolean")
+    is_project_label = fields.Computed(lambda shown: shown.label.project_id is not None, type="boolean")
 
 
 class LabelShowSchema(Schema):

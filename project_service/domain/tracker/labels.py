@@ -46,9 +46,6 @@ class Label(Timestamps, Model):
     color: Mapped[str] = mapped_column(default=DEFAULT_COLOR)
     description: Mapped[LargeText | None]
     extra: Mapped[dict[str, Any] | None] = mapped_column(deferred=True)
-    # not columns; set by queries for a response
-    priority: int | None
-    counts: dict[str, int]
 
 
 class LabelPriority(Base):

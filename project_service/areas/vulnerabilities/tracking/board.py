@@ -24,7 +24,7 @@ from project_service.areas.vulnerabilities.tracking.sightings import WORST
 from project_service.domain.projects import Project
 from project_service.kit.db.session import db
 
-MAX_COUNT = 10_000
+MAX_COUNT = 5_000
 MAX_CHOICES = 100
 MAX_PIPELINES_READ = 2000  # to offer their branches
 MAX_RUNS = 20

@@ -68,6 +68,19 @@ def test_an_alert_that_was_announced_before_is_told_when_it_is_resolved_and_not_
     assert titles()[1:] == ["[RESOLVED] Disk full"]
 
 
+def test_web_hooks_are_told_of_silenced_alerts_and_that_they_are(
+    as_maintainer, local_hooks, post, project, receiver, send, silence
+):
+    hook = {"url": receiver.url, "alert_events": True, "push_events": False}
+    assert as_maintainer.post(f"/projects/{project.id}/hooks", json=hook).status_code == 201
+    silence()
+    post({"title": "Disk full"}, {"title": "CPU hot"})
+    send()
+
+    told = [(body["object_attributes"]["title"], body["object_attributes"]["silenced"]) for body in receiver.bodies]
+    assert told == [("Disk full", True), ("CPU hot", False)]
+
+
 def test_the_last_of_overlapping_silences_announces(post, later, send, silence, titles):
     silence()
     silence("*full", duration=7200)

@@ -13,6 +13,7 @@ from project_service.areas.alerts.models import TARGET, Alert, Severity, Status
 from project_service.domain import hook_events, note_payloads
 from project_service.domain.hook_payloads import project_of, user_of
 from project_service.domain.projects import Project
+from project_service.domain.silences import holding
 from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.session import db
@@ -60,6 +61,7 @@ def announce(alert: Alert, user: User | None, action: str, changes: dict[str, An
 
     def payload() -> dict[str, Any]:
         db.session.flush()
+        _load_silences([alert])
         return _payload(alert, user, action, changes)
 
     hook_events.announce(FLAG, alert.project, payload, **details)
@@ -80,10 +82,17 @@ def listeners(project_id: int) -> list[Any]:
 
 def announce_ingested(alerts: Sequence[Alert], ended: dict[int, int], hooks: list[Any]) -> None:
     """Announce alerts that a receiver has opened, and those that it has ended, with their former status, to hooks."""
+    _load_silences(alerts)
     payloads = [partial(_ingested, alert, ended.get(alert.id)) for alert in alerts]
     project = next((alert.project for alert in alerts), None)
     if project is not None:
         hook_events.announce_all(FLAG, project, payloads, hooks)
+
+
+def _load_silences(alerts: Sequence[Alert]) -> None:
+    silences = holding.silences_of(alert.id for alert in alerts)
+    for alert in alerts:
+        alert.silence = silences.get(alert.id)
 
 
 def _ingested(alert: Alert, former_status: int | None) -> dict[str, Any]:
@@ -99,7 +108,7 @@ def _payload(alert: Alert, user: User | None, action: str, changes: dict[str, An
         "event_type": "alert",
         "user": None if user is None else user_of(user),
         "project": project_of(alert.project),
-        "object_attributes": attributes_of(alert) | {"action": action},
+        "object_attributes": attributes_of(alert) | {"action": action, "silenced": alert.silence is not None},
         "changes": changes,
     }
 

@@ -99,6 +99,7 @@ from project_service.areas.repositories.refs import routes as ref_routes
 from project_service.areas.repositories.releases import pages as release_pages
 from project_service.areas.repositories.releases import routes as release_routes
 from project_service.areas.repositories.transport.git_http import git_http
+from project_service.areas.repositories.transport.go_get import go_get
 from project_service.areas.repositories.writing import routes as writing_routes
 from project_service.areas.search import pages as search_pages
 from project_service.areas.search import routes as search
@@ -298,6 +299,7 @@ def create_app(settings: Settings | None = None) -> responses.Application:
     app.register_blueprint(calls)
     app.register_blueprint(notification_actions.actions)
     app.register_blueprint(git_http)
+    app.register_blueprint(go_get)
     app.register_blueprint(collector)
     app.register_blueprint(sentry_api)
     issue_closed.connect(incidents.on_issue_closed)

@@ -24,7 +24,7 @@ HEARTBEAT = f"{HEARTBEATS}/<int:heartbeat_id>"
 PER_PAGE = 50
 STATES = {NEW: "Never called", UP: "Up", LATE: "Late", DOWN: "Down", PAUSED: "Paused"}
 
-navigation.add(navigation.NavigationEntry("Heartbeats", "/-/heartbeats", 41, Ability.READ_HEARTBEATS))
+navigation.add(navigation.NavigationEntry("Heartbeats", "/-/heartbeats", 55, Ability.READ_HEARTBEATS))
 
 
 @pages.get(HEARTBEATS)

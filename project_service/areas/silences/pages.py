@@ -24,7 +24,7 @@ SILENCE = f"{SILENCES}/<int:silence_id>"
 PER_PAGE = 50
 TABS = {"": "All", ACTIVE: "Active", PENDING: "Pending", EXPIRED: "Expired"}
 
-navigation.add(navigation.NavigationEntry("Silences", "/-/silences", 42, Ability.READ_SILENCES))
+navigation.add(navigation.NavigationEntry("Silences", "/-/silences", 57, Ability.READ_SILENCES))
 
 
 @pages.get(SILENCES)

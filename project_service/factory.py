@@ -68,6 +68,7 @@ from project_service.areas.instance import overview_pages, styleguide
 from project_service.areas.instance import pages as instance_pages
 from project_service.areas.instance import routes as instance
 from project_service.areas.instance.probes import probes
+from project_service.areas.issues import across_routes
 from project_service.areas.issues import home as issues_home
 from project_service.areas.issues import list_pages as issue_list_pages
 from project_service.areas.issues import pages as issues_pages
@@ -189,6 +190,7 @@ APIS = (
     namespaces.api,
     activity.api,
     issues.api,
+    across_routes.api,
     milestones.api,
     merge_requests.api,
     labels.api,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, and_, or_, true
+from sqlalchemy import ColumnElement, and_, or_, select, true
 
 from project_service.access.identity import Caller
 from project_service.access.rules import own_issues, projects_with, visible_projects
@@ -17,6 +17,13 @@ OPEN_VISIBILITIES = (Visibility.INTERNAL, Visibility.PUBLIC)
 def issues_of_projects(caller: Caller) -> ColumnElement[bool]:
     """The condition for issues joined with their projects: ``READ_ISSUES`` and ``may_see_issue``."""
     return and_(visible_projects(caller), projects_with(caller, "issues"), _visible_issues_of_projects(caller))
+
+
+def issues_across(caller: Caller, *projects: ColumnElement[bool]) -> ColumnElement[bool]:
+    """The same condition without a join: for issues of the projects under more conditions."""
+    present = Project.deleting_since.is_(None), Project.loading.is_(False)
+    found = select(Project.id).where(visible_projects(caller), projects_with(caller, "issues"), *present, *projects)
+    return and_(Issue.project_id.in_(found), _visible_issues_of_projects(caller))
 
 
 def _visible_issues_of_projects(caller: Caller) -> ColumnElement[bool]:

@@ -6,7 +6,7 @@ issues. Single issues are objects; the filters and the schema are the same for b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from sqlalchemy import Row, bindparam, func, select
+from sqlalchemy.orm import joinedload
 
 from project_service.areas.issues.queries import IssueFilter
 from project_service.domain.project_access import ProjectAccess
@@ -24,7 +25,7 @@ from project_service.domain.users import User
 from project_service.kit.db import large_texts
 from project_service.kit.db.base import table_of
 from project_service.kit.db.large_texts import MAX_LISTED_CHARACTERS
-from project_service.kit.db.session import db
+from project_service.kit.db.session import NO_LAZY_LOADING, db
 from project_service.kit.http.pagination import SelectedRows
 
 DESCRIPTION = "description"
@@ -78,10 +79,13 @@ class ListedIssue(SimpleNamespace):
 
 @dataclass(frozen=True, slots=True)
 class IssueListing:
-    """The issues of one project that a filter selects, with the attributes that ``IssueSchema`` shows."""
+    """The issues that a filter selects, with the attributes that ``IssueSchema`` shows.
+
+    ``project``: the one that all of them belong to; without it the projects of a page are loaded.
+    """
 
     filtered: IssueFilter
-    project: Project | ProjectAccess
+    project: Project | ProjectAccess | None = None
 
     @property
     def total(self) -> int:
@@ -89,18 +93,20 @@ class IssueListing:
         return SelectedRows(select(_issues.id).where(*self.filtered.conditions)).total
 
     def rows(self, offset: int, limit: int) -> list[Any]:
-        """Return some of the issues, with three statements, or four where one has a milestone."""
+        """Return some of the issues, with three statements, one more for their milestones, and one for projects."""
         page = _select_issues.where(*self.filtered.conditions).order_by(*self.filtered.order)
         rows = db.session.execute(page.limit(limit).offset(offset))
         users: dict[int, SimpleNamespace] = {}
         issues = [self._issue(row, users) for row in rows]
         if not issues:
             return issues
+        projects = self._projects({issue.project_id for issue in issues})
         ids = {"issue_ids": [issue.id for issue in issues]}
         labels = dict(_grouped(db.session.execute(_select_labels, ids)))
         assignees = dict(_grouped(db.session.execute(_select_assignees, ids)))
-        milestones = self._milestones({issue.milestone_id for issue in issues} - {None})
+        milestones = _milestones_by_id({issue.milestone_id for issue in issues} - {None}, projects)
         for issue in issues:
+            issue.project = projects[issue.project_id]
             issue.labels = [row.title for row in labels.get(issue.id, ())]
             issue.assignees = [_user(row[1:], users) for row in assignees.get(issue.id, ())]
             issue.first_assignee = issue.assignees[0] if issue.assignees else None
@@ -113,14 +119,20 @@ class IssueListing:
         if issue.description is not None and len(issue.description) > MAX_LISTED_CHARACTERS:
             del issue.description
             large_texts.deferred_texts().append((issue, DESCRIPTION))
-        issue.project = self.project
         issue.author = _user(row[author_at:closed_by_at], users)
         issue.closed_by = _user(row[closed_by_at:], users)
         return issue
 
-    def _milestones(self, ids: set[int]) -> dict[int, SimpleNamespace]:
-        rows = db.session.execute(_select_milestones, {"milestone_ids": list(ids)}) if ids else ()
-        return {row.id: SimpleNamespace(project=self.project, **row._mapping) for row in rows}
+    def _projects(self, ids: set[int]) -> dict[int, Project | ProjectAccess]:
+        if self.project is not None:
+            return dict.fromkeys(ids, self.project)
+        found = select(Project).where(Project.id.in_(ids)).options(joinedload(Project.namespace), NO_LAZY_LOADING)
+        return {project.id: project for project in db.session.scalars(found)}
+
+
+def _milestones_by_id(ids: set[int], projects: Mapping[int, Project | ProjectAccess]) -> dict[int, SimpleNamespace]:
+    rows = db.session.execute(_select_milestones, {"milestone_ids": list(ids)}) if ids else ()
+    return {row.id: SimpleNamespace(project=projects.get(row.project_id), **row._mapping) for row in rows}
 
 
 def _user(columns: Sequence[Any], users: dict[int, SimpleNamespace]) -> SimpleNamespace | None:

@@ -10,20 +10,24 @@ from typing import Any
 from dateutil.relativedelta import relativedelta
 from sqlalchemy import ColumnElement, Select, and_, exists, false, func, not_, select
 
+from project_service.access.across_projects import issues_across
 from project_service.access.identity import Caller
 from project_service.access.rules import visible_issues
+from project_service.domain.namespaces import Group, NamespaceAncestor
 from project_service.domain.project_access import ProjectAccess
 from project_service.domain.projects import Project
 from project_service.domain.tracker import issues as tracker
-from project_service.domain.tracker.issues import Issue, IssueAssignee, IssueLabel
+from project_service.domain.tracker.issues import TEXTS, Issue, IssueAssignee, IssueLabel
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.users import ids_by_username
 from project_service.kit import clock
 from project_service.kit.db import searching, text_search
 from project_service.kit.db.base import table_of
 from project_service.kit.db.session import db
+from project_service.kit.http.responses import say_newest_only
 
 DAY = dt.timedelta(days=1)
+ALL = "all"
 
 _issues, _labels, _assignees = table_of(Issue).c, table_of(IssueLabel).c, table_of(IssueAssignee).c
 _milestones = table_of(Milestone).c
@@ -46,13 +50,51 @@ class IssueFilter:
     def of(cls, caller: Caller, project: Project | ProjectAccess, **filters: Any) -> IssueFilter:
         """The issues of a project that the caller may see and that have what is filters."""
         here = _issues.project_id == project.content_id
-        conditions = (here, visible_issues(caller, project), *_conditions(caller, filters))
+        return cls._ordered((here, visible_issues(caller, project), *_conditions(caller, filters)), filters)
+
+    @classmethod
+    def across(cls, caller: Caller, group: Group | None = None, **filters: Any) -> IssueFilter:
+        """The issues of all projects, or of those in and below a group, that the caller may see."""
+        filters["scope"] = (filters.get("scope") or ALL).replace("-", "_")
+        projects: list[ColumnElement[bool]] = []
+        if group is not None:
+            below = select(NamespaceAncestor.namespace_id).where(NamespaceAncestor.ancestor_id == group.id)
+            projects.append(Project.namespace_id.in_(below))
+        if filters.pop("non_archived", True) is not False:
+            projects.append(Project.archived.is_(False))
+        searched = _searched_across(filters.get("search") or "")
+        return cls._ordered((issues_across(caller, *projects), *searched, *_conditions(caller, filters)), filters)
+
+    @classmethod
+    def _ordered(cls, conditions: Sequence[ColumnElement[bool]], filters: dict[str, Any]) -> IssueFilter:
         column = _issues[filters.get("order_by") or "created_at"]
         is_ascending = filters.get("sort") == "asc"
         order = (column.asc(), _issues.id.asc()) if is_ascending else (column.desc(), _issues.id.desc())
         if column is _issues.due_date:  # the databases differ in the position of NULL
             order = (order[0].nulls_last(), order[1])
         return cls(conditions, order)
+
+
+def _searched_across(search: str) -> Iterable[ColumnElement[bool]]:
+    """Bound a search in all projects: by the index of texts, else to the newest issues, of which the answer tells."""
+    if not search.strip():
+        return
+    words = [word.lower() for word in searching.terms(search)]
+    if words and not text_search.needs_scan(TEXTS, words):
+        yield text_search.contains(TEXTS, words)
+        return
+    newest = db.session.scalar(select(func.max(_issues.id))) or 0
+    if newest > text_search.MAX_SCANNED_ROWS:
+        say_newest_only(text_search.MAX_SCANNED_ROWS)
+        yield _issues.id > newest - text_search.MAX_SCANNED_ROWS
+
+
+def statistics_of(filtered: IssueFilter) -> dict[str, Any]:
+    """The numbers of issues of a filter: all, closed and opened ones."""
+    states = select(_issues.state, func.count()).where(*filtered.conditions).group_by(_issues.state)
+    rows: dict[str, int] = dict(db.session.execute(states).all())
+    counts = {state: rows.get(state, 0) for state in (tracker.CLOSED, tracker.OPENED)}
+    return {"statistics": {"counts": {"all": sum(counts.values()), **counts}}}
 
 
 def progress_of(caller: Caller, milestone: Milestone) -> tuple[int, int]:

@@ -16,6 +16,7 @@ STATES = ("opened", "closed", "all")
 # values of the list filter ``due_date``
 DUE_DATE_FILTERS = ("0", "any", "today", "tomorrow", "overdue", "week", "month", "next_month_and_previous_two_weeks")
 SCOPES = ("created_by_me", "assigned_to_me", "all")
+ALL_SCOPES = (*SCOPES, "created-by-me", "assigned-to-me")
 
 
 def issue_url(issue: Issue) -> str:
@@ -94,13 +95,12 @@ class IssueExclusionSchema(Schema):
     my_reaction_emoji = fields.String()
 
 
-class IssueFilterSchema(Schema):
-    """Filters and order of the list of issues."""
+class IssueConditionsSchema(Schema):
+    """Filters of issues that are counted."""
 
     excluded = Nested(IssueExclusionSchema, data_key="not")
     weight = IdOrWord()
     my_reaction_emoji = fields.String()
-    state = fields.String(default="all", choices=STATES)
     labels = fields.Array(TitleOrWord())
     milestone = TitleOrWord()
     iids = fields.Array(fields.Integer())
@@ -118,8 +118,46 @@ class IssueFilterSchema(Schema):
     created_before = fields.DateTime()
     updated_after = fields.DateTime()
     updated_before = fields.DateTime()
+
+
+class IssueFilterSchema(IssueConditionsSchema):
+    """Filters and order of the list of issues."""
+
+    state = fields.String(default="all", choices=STATES)
     order_by = fields.String(default="created_at", choices=("created_at", "updated_at", "due_date", "title"))
     sort = fields.String(default="desc", choices=("asc", "desc"))
+
+
+class GroupIssueConditionsSchema(IssueConditionsSchema):
+    """Filters of the issues of several projects that are counted."""
+
+    scope = fields.String(default="all", choices=ALL_SCOPES)
+    non_archived = fields.Boolean(default=True, metadata={"description": "False: those of archived projects, too."})
+
+
+class OwnIssueConditionsSchema(GroupIssueConditionsSchema):
+    """The same for issues of all projects."""
+
+    scope = fields.String(default="created_by_me", choices=ALL_SCOPES)
+
+
+class GroupIssueFilterSchema(IssueFilterSchema):
+    """Filters and order of the issues of several projects."""
+
+    scope = fields.String(default="all", choices=ALL_SCOPES)
+    non_archived = fields.Boolean(default=True, metadata={"description": "False: those of archived projects, too."})
+
+
+class OwnIssueFilterSchema(GroupIssueFilterSchema):
+    """The same for issues of all projects."""
+
+    scope = fields.String(default="created_by_me", choices=ALL_SCOPES)
+
+
+class IssueCountsSchema(Schema):
+    """The numbers of issues by state."""
+
+    statistics = fields.Computed(lambda found: found["statistics"], type="object")
 
 
 class IssueFieldsSchema(Schema):

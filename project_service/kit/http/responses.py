@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import orjson
 import redis.exceptions
 import structlog
-from flask import Flask, Response, g, request
+from flask import Flask, Response, after_this_request, g, request
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm.exc import StaleDataError
 from werkzeug import exceptions
@@ -226,3 +226,13 @@ class Application(Flask):
 
     def log_exception(self, exc_info: Any) -> None:
         """Do nothing: ``as_service_error`` has logged the exception."""
+
+
+def say_newest_only(limit: int) -> None:
+    """Say in the header of the answer that a list was made of the newest rows only, and of how many."""
+
+    def add(response: Response) -> Response:
+        response.headers["X-Newest-Only"] = str(limit)
+        return response
+
+    after_this_request(add)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Response, after_this_request
-
 from project_service.access import visible_notes
 from project_service.access.abilities import Ability, judge
 from project_service.access.api import ApiBlueprint, WithSchema
@@ -19,12 +17,12 @@ from project_service.domain.projects import Project
 from project_service.domain.tracker.notes import Note
 from project_service.domain.tracker.schemas import NoteFilterSchema, NoteSchema
 from project_service.kit.http.pagination import SelectedRows
+from project_service.kit.http.responses import say_newest_only
 
 api = ApiBlueprint("alerts", __name__, description="Alerts of a project and the notes under them.")
 
 ALERTS = "/projects/<project>/alert_management_alerts"
 ONE = f"{ALERTS}/<iid>"
-NEWEST_ONLY = "X-Newest-Only"  # how many of the newest alerts a list was made of, if older ones were left out
 
 
 @api.get(ALERTS)
@@ -41,8 +39,7 @@ def list_alerts(project: Project, fields: dict[str, Any]) -> WithSchema:
     wanted = AlertFilter(severities=severities, **{name: value for name, value in fields.items() if value is not None})
     selection = listing.alerts_matching(project, wanted, order)
     if selection.newest_only is not None:
-        limit = str(selection.newest_only)
-        after_this_request(lambda response: _with_header(response, NEWEST_ONLY, limit))
+        say_newest_only(selection.newest_only)
     found = selection.ordered(order, statuses).options(*listing.ENVIRONMENT)
     alerts = MatchingAlerts(found) if selection.is_search else SelectedRows(found)
     return WithSchema(schemas.AlertSchema, alerts, silencing.load_silences)
@@ -110,8 +107,3 @@ def create_alert_issue(project: Project, iid: str) -> Alert:
     alert = queries.find_alert(project, numeric(iid))
     incidents.create_incident(current_user(), alert)
     return alert
-
-
-def _with_header(response: Response, name: str, value: str) -> Response:
-    response.headers[name] = value
-    return response

@@ -8,18 +8,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from dateutil.relativedelta import relativedelta
-from sqlalchemy import ColumnElement, Select, and_, exists, false, func, not_, select
+from sqlalchemy import ColumnElement, Select, and_, exists, false, func, not_, or_, select
 
 from project_service.access.across_projects import issues_across
 from project_service.access.identity import Caller
-from project_service.access.rules import visible_issues
+from project_service.access.rules import visible_issues, visible_notes
+from project_service.domain.access_levels import Role, Visibility
+from project_service.domain.memberships import user_ids_with
 from project_service.domain.namespaces import Group, NamespaceAncestor
 from project_service.domain.project_access import ProjectAccess
 from project_service.domain.projects import Project
 from project_service.domain.tracker import issues as tracker
 from project_service.domain.tracker.issues import TEXTS, Issue, IssueAssignee, IssueLabel
 from project_service.domain.tracker.milestones import Milestone
-from project_service.domain.users import ids_by_username
+from project_service.domain.tracker.notes import Note
+from project_service.domain.users import User, ids_by_username, users
 from project_service.kit import clock
 from project_service.kit.db import searching, text_search
 from project_service.kit.db.base import table_of
@@ -73,6 +76,19 @@ class IssueFilter:
         if column is _issues.due_date:  # the databases differ in the position of NULL
             order = (order[0].nulls_last(), order[1])
         return cls(conditions, order)
+
+
+def participants_of(caller: Caller, issue: Issue) -> Select[User]:
+    """The author, assignees and authors of comments that the caller may read, of those who see the project."""
+    notes = select(Note.author_id).where(Note.noteable_type == tracker.TARGET, Note.noteable_id == issue.id)
+    notes = notes.where(Note.system.is_(False), visible_notes(caller, issue.project))
+    assigned = select(_assignees.user_id).where(_assignees.issue_id == issue.id)
+    people = or_(User.id == issue.author_id, User.id.in_(assigned), User.id.in_(notes))
+    seeing = or_(User.admin.is_(True), User.id.in_(user_ids_with(Role.MINIMAL, issue.project)))
+    if issue.project.visibility == Visibility.INTERNAL:
+        seeing = or_(seeing, User.external.is_(False))
+    statement = users().where(people).order_by(User.id)
+    return statement if issue.project.visibility == Visibility.PUBLIC else statement.where(seeing)
 
 
 def _searched_across(search: str) -> Iterable[ColumnElement[bool]]:

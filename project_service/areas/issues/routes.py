@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
+from sqlalchemy import Select
+
 from project_service.access import visible_notes
 from project_service.access.abilities import Ability, allowed
 from project_service.access.api import ApiBlueprint, WithSchema
 from project_service.access.guards import numeric
 from project_service.access.identity import caller
-from project_service.areas.issues import schemas, service
+from project_service.areas.issues import queries, schemas, service
 from project_service.areas.issues.listing import IssueListing
 from project_service.areas.issues.queries import IssueFilter
 from project_service.domain.project_access import ProjectAccess
 from project_service.domain.projects import Project
+from project_service.domain.schemas import UserBasicSchema
 from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.merge_requests import closed_iids, find_merge_request
 from project_service.domain.tracker.milestones import find_milestone
 from project_service.domain.tracker.notes import Note
 from project_service.domain.tracker.schemas import NoteFilterSchema, NoteSchema
+from project_service.domain.users import User
+from project_service.kit.http.errors import NotFound
 from project_service.kit.http.pagination import ListedRows
 from project_service.kit.http.preconditions import unmodified
 
@@ -100,6 +105,35 @@ def update_issue(issue: Issue, fields: dict[str, Any]) -> Issue:
 def delete_issue(issue: Issue) -> None:
     """Delete an issue."""
     issue_rules.delete_issue(unmodified(issue))
+
+
+@api.get(f"{ISSUES}/<iid>/participants")
+@api.signed_in
+@api.allow(Ability.READ_ISSUE)
+@api.response(200, UserBasicSchema(many=True))
+@api.paged
+def list_participants(issue: Issue) -> Select[User]:
+    """List the author, the assignees and those who commented, as far as they see the project."""
+    return queries.participants_of(caller(), issue)
+
+
+@api.get(f"{ISSUES}/<iid>/award_emoji")
+@api.signed_in
+@api.allow(Ability.READ_ISSUE)
+@api.response(200)
+@api.paged
+def list_reactions(issue: Issue) -> ListedRows:  # the ability loads it
+    """List no reactions: there are none here."""
+    return ListedRows([])
+
+
+@api.post(f"{ISSUES}/<iid>/award_emoji")
+@api.signed_in
+@api.allow(Ability.READ_ISSUE)
+@api.response(201)
+def create_reaction(issue: Issue) -> None:  # the ability loads it
+    """Refuse: reactions are not kept here."""
+    raise NotFound("Award Emoji")
 
 
 @api.get(NOTES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from project_service.domain.memberships import Membership
 from project_service.domain.tracker.issues import Issue
 from project_service.kit import clock
 from project_service.kit.db.session import db
@@ -82,3 +83,25 @@ def test_a_search_that_no_index_serves_says_how_many_issues_it_compared(as_, iss
 
     assert short.headers["X-Newest-Only"] == "2"
     assert references(indexed) == ["shop#1"]
+
+
+def test_participants_are_those_who_wrote_or_are_assigned_and_see_the_project(as_, issues, project, people):
+    place = f"/projects/{project.id}/issues/1"
+    as_(MAX).put(place, json={"assignee_ids": [people[GUS].id]})
+    as_(MAX).post(f"{place}/notes", json={"body": "I look"})
+    as_(MAX).post(f"{place}/notes", json={"body": "I look again"})
+    db.session.query(Membership).filter_by(user_id=people[GUS].id).delete()
+    db.session.commit()
+
+    found = as_(DEV).get(f"{place}/participants")
+
+    assert ({one["username"] for one in found.json}, found.headers["X-Total"]) == ({DEV, MAX}, "2")
+
+
+def test_an_issue_has_no_reactions(as_, issues, project):
+    place = f"/projects/{project.id}/issues/1/award_emoji"
+
+    listed, created = as_(DEV).get(place), as_(DEV).post(place, json={"name": "thumbsup"})
+
+    assert (listed.status_code, listed.json) == (200, [])
+    assert (created.status_code, created.json) == (404, {"message": "404 Award Emoji Not Found"})

@@ -16,6 +16,7 @@ ACTIONS = (
 )
 TYPES = (
     *("Issue", "MergeRequest", "Commit", "Epic", "DesignManagement::Design", "AlertManagement::Alert", "Project"),
+    "ErrorTracking::Error",
     *("Namespace", "Vulnerability", "WikiPage::Meta"),
 )
 

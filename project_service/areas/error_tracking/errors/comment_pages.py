@@ -49,7 +49,8 @@ def update_error_comment(project: Project, error_id: str, comment_id: int) -> An
     """Change a comment."""
     note = _changeable(project, error_id, comment_id)
     form = ErrorCommentForm()
-    if form.accepted(lambda: comments.edit(note, _text(form))):
+    error = queries.find_error(project, error_id)
+    if form.accepted(lambda: comments.edit(current_user(), error, note, _text(form))):
         return redirect(_place(project, error_id, comment_id))
     return _form_page(project, error_id, note, form), 422
 

@@ -7,13 +7,17 @@ from collections.abc import Collection
 from sqlalchemy import Select, delete, select, update
 from sqlalchemy.orm import joinedload
 
+from project_service.access import mentions
+from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
 from project_service.access.rules import may_change_note
 from project_service.areas.error_tracking.errors.models import TARGET, TrackedError
+from project_service.domain.todos import Todo
 from project_service.domain.tracker.issue_rules import check_note
 from project_service.domain.tracker.notes import Note
 from project_service.domain.users import User
 from project_service.kit.db.session import NO_LAZY_LOADING, db, one
+from project_service.kit.http import urls
 from project_service.kit.http.errors import Forbidden, RecordNotFound
 
 
@@ -50,14 +54,16 @@ def comment(author: User, error: TrackedError, body: str) -> Note:
     )
     db.session.add(note)
     db.session.flush()
+    _notify(author, error, note)
     return note
 
 
-def edit(note: Note, body: str) -> Note:
-    """Change the text of a comment."""
+def edit(author: User, error: TrackedError, note: Note, body: str) -> Note:
+    """Change the text of a comment; users whom only the new text mentions are notified."""
     check_note(Note(body=body))
-    note.body = body
+    former, note.body = note.body, body
     db.session.flush()
+    _notify(author, error, note, former)
     return note
 
 
@@ -73,7 +79,24 @@ def move_back(note_ids: Collection[int], error_id: int) -> None:
     db.session.execute(mine.values(noteable_id=error_id, updated_at=Note.updated_at))
 
 
+def _notify(author: User, error: TrackedError, note: Note, former: str | None = None) -> None:
+    mentions.notify(
+        mentions.mentioned_users(
+            note.body, lambda user: allowed(user, Ability.READ_ERRORS, error.project), former=former
+        ),
+        author,
+        error.project,
+        (TARGET, error.id),
+        title=error.title,
+        address=urls.absolute(f"{error.path}?note={note.id}#note_{note.id}"),
+        text=note.body,
+        note=note,
+    )
+
+
 def forget(error_ids: Collection[int]) -> None:
-    """Remove the comments on errors that are removed."""
+    """Remove the comments on errors that are removed, and the to-do items about them."""
+    about = delete(Todo).where(Todo.target_type == TARGET, Todo.target_id.in_(error_ids))
+    db.session.execute(about.execution_options(synchronize_session=False))
     mine = delete(Note).where(Note.noteable_type == TARGET, Note.noteable_id.in_(error_ids))
     db.session.execute(mine.execution_options(synchronize_session=False))

@@ -105,6 +105,11 @@ class TrackedError(Model):
     assignee: Mapped[User | None] = relationship()
     created_at: Mapped[dt.datetime] = mapped_column(default=clock.now)
 
+    @property
+    def path(self) -> str:
+        """The path of its page."""
+        return f"/{self.project.full_path}/-/error_tracking/{self.id}/details"
+
 
 TEXTS = text_search.add(TextIndex(table_of(TrackedError), ("title", "culprit")))
 

@@ -154,7 +154,7 @@ def assign_error(project: Project, error_id: str) -> Any:
         user_id = whole_number(wanted)
         if user_id is None:
             raise Invalid(assignee_id="is not a number")
-        service.assign_to_id(error_queries.find_error(project, error_id), user_id)
+        service.assign_to_id(current_user(), error_queries.find_error(project, error_id), user_id)
 
     return acted(project, error_id, assign)
 

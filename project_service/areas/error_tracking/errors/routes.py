@@ -68,7 +68,7 @@ def update_error(project: Project, fields: dict[str, Any], error_id: str) -> Err
     backend = backends.backend_of(project)
     if fields.get("assignee_id") is not None:
         backends.integrated_only(project)
-        service.assign_to_id(queries.find_error(project, error_id), fields["assignee_id"])
+        service.assign_to_id(current_user(), queries.find_error(project, error_id), fields["assignee_id"])
     if fields.get("status") is None:
         return backend.show(error_id)
     status = ErrorStatus.of(fields["status"])
@@ -172,7 +172,8 @@ def show_error_note(project: Project, error_id: str, note_id: str) -> Note:
 @api.response(200, NoteSchema)
 def update_error_note(project: Project, fields: dict[str, Any], error_id: str, note_id: str) -> Note:
     """Change a comment on an error: its author and maintainers."""
-    return comments.edit(_changeable_note(project, error_id, note_id), fields["body"])
+    note = _changeable_note(project, error_id, note_id)
+    return comments.edit(current_user(), queries.find_error(project, error_id), note, fields["body"])
 
 
 @api.delete(f"{ONE}/notes/<note_id>")

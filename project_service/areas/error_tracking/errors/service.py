@@ -9,8 +9,16 @@ from sqlalchemy import func, or_, select
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
 from project_service.areas.error_tracking.errors import comments, hooks
-from project_service.areas.error_tracking.errors.models import ErrorStatus, Facet, TrackedError, TrackedErrorFacet
+from project_service.areas.error_tracking.errors.models import (
+    TARGET,
+    ErrorStatus,
+    Facet,
+    TrackedError,
+    TrackedErrorFacet,
+)
 from project_service.areas.error_tracking.releases.models import ErrorRelease
+from project_service.domain import todos
+from project_service.domain.todos import TodoAction
 from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.issues import CLOSED, Issue
 from project_service.domain.users import ACTIVE, User, users
@@ -51,6 +59,8 @@ def change_status(
         error.regressed_at = None
     db.session.flush()
     hooks.announce(error, hooks.ACTIONS[status], author)
+    if status == ErrorStatus.RESOLVED:
+        todos.finish(author.id, TARGET, [error.id])
     if status != ErrorStatus.RESOLVED or error.issue_id is None:
         return None
     return close_linked_issue(author, db.session.get(Issue, error.issue_id))
@@ -66,17 +76,20 @@ def close_linked_issue(author: User, issue: Issue | None) -> Issue | None:
     return issue
 
 
-def assign_to_id(error: TrackedError, user_id: int | None) -> None:
-    """Assign an error to the user with an id, who must be able to see it; ``None`` and 0 mean nobody."""
+def assign_to_id(author: User, error: TrackedError, user_id: int | None) -> None:
+    """Assign an error to the user with an id, who must be able to see it and gets a to-do item; 0 means nobody."""
     user = db.session.scalar(users().where(User.id == user_id)) if user_id else None
     if user_id:
         is_active = user is not None and user.state == ACTIVE
         if user is None or not is_active or not allowed(Caller.of(user), Ability.READ_ERRORS, error.project):
             raise Invalid(assignee_id="is not a user who may see errors of this project")
     lock_row(error, "assignee_id")
+    is_new = user is not None and error.assignee_id != user.id
     error.assignee_id = None if user is None else user.id
     error.assignee = user
     db.session.flush()
+    if user is not None and is_new and user.id != author.id:
+        todos.add([user.id], TodoAction.ASSIGNED, error.project_id, TARGET, [error.id], author=author)
 
 
 def delete_error(error: TrackedError) -> None:

@@ -278,3 +278,22 @@ def test_comments_go_with_their_error(sender, errors, as_):
     as_(MAX).delete(one)
 
     assert db.session.query(Note).count() == 0
+
+
+def test_assignees_and_mentioned_users_get_to_do_items(sender, errors, as_, people):
+    sender.event(message="low")
+    one = only(as_(DEV), errors)
+
+    as_(DEV).put(one, json={"assignee_id": people[MAX].id})
+    note = as_(DEV).post(f"{one}/notes", json={"body": "@rita, @gus and `@max`: see"}).json
+    as_(DEV).put(f"{one}/notes/{note['id']}", json={"body": "@rita: see"})
+
+    [assigned] = as_(MAX).get("/todos").json
+    [mentioned] = as_(RITA).get("/todos", query_string={"type": "ErrorTracking::Error"}).json
+    assert (assigned["action_name"], assigned["target"]["title"]) == ("assigned", "low")
+    assert (mentioned["action_name"], mentioned["target_url"].endswith("/details")) == ("mentioned", True)
+    assert as_(GUS).get("/todos").json == []
+    as_(MAX).put(one, json={"status": "resolved"})
+    assert as_(MAX).get("/todos").json == []
+    as_(MAX).delete(one)
+    assert as_(RITA).get("/todos").json == []

@@ -109,6 +109,8 @@ from project_service.areas.silences import routes as silences
 from project_service.areas.todos import home as todos_home
 from project_service.areas.todos import pages as todo_pages
 from project_service.areas.todos import routes as todos
+from project_service.areas.uploads import pages as upload_pages
+from project_service.areas.uploads import routes as uploads
 from project_service.areas.variables import pages as variables_pages
 from project_service.areas.variables import routes as variables
 from project_service.areas.variables.effective import pages as effective_variable_pages
@@ -200,6 +202,7 @@ APIS = (
     web_hooks.api,
     search.api,
     todos.api,
+    uploads.api,
     audit.api,
     instance.api,
 )
@@ -242,6 +245,7 @@ PAGES = (
     alerts_settings.pages,
     alerts_requests.pages,
     todo_pages.pages,
+    upload_pages.pages,
     search_pages.pages,
     heartbeat_pages.pages,
     silence_pages.pages,

@@ -294,3 +294,57 @@ for (const part of document.querySelectorAll("[data-tasks]")) {
     });
   }
 }
+// fields for Markdown: files that are pasted or dropped are uploaded, and a button shows the text as it will look
+for (const field of document.querySelectorAll("textarea[data-markdown]")) {
+  const home = document.body.dataset.project, form = field.form;
+  if (!home || !form) continue;
+  const token = () => form.querySelector("input[name=csrf_token]").value;
+  const part = document.createElement("div"), button = document.createElement("button");
+  const note = document.createElement("span"), shown = document.createElement("div");
+  part.className = "actions";
+  button.type = "button";
+  button.textContent = "Preview";
+  note.className = "help";
+  note.setAttribute("role", "status");
+  note.textContent = "Markdown. Files can be pasted or dropped here.";
+  shown.className = "box";
+  shown.hidden = true;
+  part.append(button, note);
+  field.after(part, shown);
+  button.addEventListener("click", async () => {
+    if (field.hidden) {
+      [field.hidden, shown.hidden, button.textContent] = [false, true, "Preview"];
+      field.focus();
+      return;
+    }
+    const body = new URLSearchParams({ csrf_token: token(), text: field.value });
+    const answer = await fetch(`${home}/-/preview`, { method: "POST", body }).catch(() => null);
+    if (!answer?.ok || answer.redirected) {
+      note.textContent = "The preview failed. Try again.";
+      return;
+    }
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    shown.replaceChildren(...page.body.childNodes);
+    [field.hidden, shown.hidden, button.textContent] = [true, false, "Write"];
+  });
+  const insert = (before, after) => { field.value = field.value.replace(before, () => after); };
+  const attach = async (file) => {
+    const place = `[Uploading ${file.name}…]()`;
+    field.setRangeText(`${place}\n`, field.selectionStart, field.selectionEnd, "end");
+    const body = new FormData();
+    body.append("csrf_token", token());
+    body.append("file", file, file.name || "image.png");
+    const answer = await fetch(`${home}/-/uploads`, { method: "POST", body }).catch(() => null);
+    const upload = answer?.ok && !answer.redirected ? await answer.json() : null;
+    insert(place, upload?.markdown ?? "");
+    note.textContent = upload ? `${file.name} is attached.` : `${file.name} was not taken${answer ? ` (${answer.status})` : ""}.`;
+  };
+  const take = (event, files) => {
+    if (!files.length) return;
+    event.preventDefault();
+    for (const file of files) attach(file);
+  };
+  field.addEventListener("paste", (event) => take(event, event.clipboardData?.files ?? []));
+  field.addEventListener("dragover", (event) => event.preventDefault());
+  field.addEventListener("drop", (event) => take(event, event.dataTransfer?.files ?? []));
+}

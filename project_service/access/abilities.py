@@ -82,6 +82,7 @@ class Ability(enum.Enum):
     ADMIN_ENVIRONMENTS = enum.auto()
     READ_ISSUES = enum.auto()
     CREATE_ISSUES = enum.auto()
+    UPLOAD_FILES = enum.auto()
     ADMIN_ISSUES = enum.auto()
     READ_MILESTONES = enum.auto()
     ADMIN_MILESTONES = enum.auto()
@@ -150,6 +151,7 @@ RULES: dict[Ability, tuple[Rule, ...]] = {
     Ability.ADMIN_ENVIRONMENTS: (at_least(Role.DEVELOPER),),
     Ability.READ_ISSUES: (sees, has("issues")),
     Ability.CREATE_ISSUES: (is_signed_in, sees, has("issues"), is_not_archived, is_loaded),
+    Ability.UPLOAD_FILES: (at_least(Role.GUEST), is_not_archived, is_loaded),
     Ability.ADMIN_ISSUES: (at_least(Role.REPORTER), has("issues"), is_not_archived, is_loaded),
     Ability.READ_MILESTONES: (sees, has_issues_or_merge_requests),
     Ability.ADMIN_MILESTONES: (at_least(Role.DEVELOPER), has_issues_or_merge_requests, is_not_archived, is_loaded),

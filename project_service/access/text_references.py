@@ -117,6 +117,7 @@ def prepare(caller: Caller, project: Project, texts: Iterable[str | None]) -> No
     references.users = _users(names)
     references.labels = _labels(caller, project, titles)
     g.text_linker = references.link
+    g.uploads_base = f"/-/project/{project.id}"  # where ``/uploads/…`` of a text is
 
 
 def _has_code(caller: Caller, project: Project) -> bool:

@@ -97,7 +97,7 @@ SETTINGS: dict[str, Setting] = {
     "error_tracking_retention_days": Setting(int, 90, above_nothing),
     "gravatar_enabled": Setting(bool, True),
     "import_sources": Setting(list, IMPORT_SOURCES, choices=tuple(IMPORT_SOURCES)),
-    "max_attachment_size": Setting(int, 10, above_nothing),
+    "max_attachment_size": Setting(int, 100, above_nothing),
     "max_export_size": Setting(int, 0, at_least_nothing),
     "max_import_size": Setting(int, 0, at_least_nothing),
     "outbound_local_requests_whitelist": Setting(list, []),

@@ -64,6 +64,7 @@ SET_ATTRIBUTES = {
     "input": {"type": "checkbox", "disabled": ""},
     "pre": {"tabindex": "0"},  # long lines of code scroll, also by keyboard
 }
+UPLOAD = re.compile(r"/uploads/[0-9a-fA-F]{10,64}/[^/]+\Z")
 SOURCE_LINES = "data-sourcepos"
 TASK = re.compile(r"([\s>]*(?:[-*+]|[0-9]{1,9}[.)])\s+\[)([ xX])(\]\s.*)", re.DOTALL)
 LINE_END = re.compile(r"\r\n?")
@@ -260,6 +261,8 @@ def _attribute_filter(addresses: RelativeAddresses | None) -> Callable[[str, str
             return f"{prefix}{value}" if addresses is not None else None
         if name == "class":
             return value if value.startswith("language-") else None
+        if name in ("href", "src") and addresses is None and UPLOAD.match(value):
+            return f"{g.get('uploads_base', '')}{value}"
         if name == "href" and addresses is not None:
             return addresses.link(value)
         if name == "src":

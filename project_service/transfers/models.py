@@ -108,22 +108,6 @@ class ArchivedRow(Model):
     data: Mapped[Any] = mapped_column(JSON)
 
 
-class ProjectFile(Model):
-    """A file of an archive: the avatar, an upload, an LFS object, the bundle of a snippet.
-
-    ``path`` is its path in the archive; ``data`` the types of an LFS object.
-    """
-
-    __tablename__ = "project_files"
-    __table_args__ = (Index("ix_project_files_project_id", "project_id", "path", unique=True),)
-
-    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
-    path: Mapped[str]
-    storage_name: Mapped[str]
-    size: Mapped[int]
-    data: Mapped[list[Any] | None]
-
-
 def temporary_path(wanted_path: str) -> str:
     """Return the path of a project until it replaces the one at the wanted path."""
     return f"{wanted_path[:MAX_PREFIX_LENGTH]}-{secrets.token_hex(16)}"

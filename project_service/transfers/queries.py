@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import func, select
 
+from project_service.domain.project_files import ProjectFile
 from project_service.domain.projects import Project
 from project_service.domain.repositories.models import Repository
 from project_service.kit import clock
@@ -19,7 +20,6 @@ from project_service.transfers.models import (
     STARTED,
     ImportFailure,
     ProjectExport,
-    ProjectFile,
     ProjectImport,
 )
 

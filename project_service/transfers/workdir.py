@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import os
 import secrets
@@ -15,13 +16,15 @@ import structlog
 from flask import current_app
 from sqlalchemy import select
 
+from project_service.domain.project_files import UPLOADS_FOLDER, ProjectFile
 from project_service.domain.projects import folder_of
-from project_service.kit import file_locks
+from project_service.kit import clock, file_locks
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.storage import storage
-from project_service.transfers.models import LIVE, ProjectExport, ProjectFile, ProjectImport
+from project_service.transfers.models import LIVE, ProjectExport, ProjectImport
 
 UPLOADS = "imports"  # the folder of the storage
+UPLOAD_TIME = dt.timedelta(days=1)  # in which the row of an upload is stored after its object
 UPLOAD = "upload-"  # the prefix of working directories of uploads
 LOCK = ".lock"  # locked by the process that uses the directory
 CHECK_INTERVAL_SECONDS = 5.0
@@ -132,8 +135,13 @@ def remove_leftovers(project_id: int) -> None:
     if has_running_exports:
         return
     for name in storage().names(folder_of(project_id)):
-        if name not in names_in_use:
+        if name not in names_in_use and not _is_being_uploaded(name):
             storage().delete(name)
+
+
+def _is_being_uploaded(name: str) -> bool:
+    """Whether an object may be an upload that is stored but has no row yet."""
+    return f"/{UPLOADS_FOLDER}/" in name and storage().modified(name) > clock.now() - UPLOAD_TIME
 
 
 def _create_locked(folder: Path) -> int:

@@ -99,6 +99,9 @@ def page_addresses(app: Flask, project: Project, people: dict[str, User]) -> dic
     values |= {
         "request_id": first(AlertRequest.id, AlertRequest.integration_id == values["integration_id"]),
         "project": project.full_path,
+        "project_id": project.id,
+        "secret": "f" * 32,
+        "filename": "till.txt",
         "full_path": project.full_path,
         "group": "acme",
         "iid": 1,

@@ -59,6 +59,7 @@ PROJECT = {
     Ability.ADMIN_ENVIRONMENTS: (Role.DEVELOPER,) * 2,
     Ability.READ_ISSUES: (Role.GUEST, ANYBODY),
     Ability.CREATE_ISSUES: (Role.GUEST, SIGNED_IN),
+    Ability.UPLOAD_FILES: (Role.GUEST,) * 2,
     Ability.ADMIN_ISSUES: (Role.REPORTER,) * 2,
     Ability.READ_ISSUE: (Role.GUEST, ANYBODY),
     Ability.CHANGE_ISSUE: (Role.GUEST, SIGNED_IN),

@@ -34,6 +34,7 @@ from project_service.domain.audit import recording
 from project_service.domain.heartbeats.models import Heartbeat, HeartbeatPing
 from project_service.domain.memberships import Membership, Share
 from project_service.domain.namespaces import Group, Namespace, NamespaceAncestor, UserNamespace, namespace_of
+from project_service.domain.project_files import ProjectFile
 from project_service.domain.projects import Project, Route
 from project_service.domain.repositories.releases import Release, ReleaseLink
 from project_service.domain.resource_bots import create_bot
@@ -49,6 +50,7 @@ from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.deliveries import DeliveryPayload
+from project_service.kit.storage import storage
 from tests.support import security_reports
 
 ADA, OLIVE, MAX, DEV, RITA, GUS, SAM = "ada", "olive", "max", "dev", "rita", "gus", "sam"
@@ -240,6 +242,16 @@ def make_merge(error: TrackedError, other: TrackedError, user: User) -> MergedEr
     return db.session.scalars(select(MergedError).where(MergedError.error_id == error.id)).one()
 
 
+def make_upload(project: Project, mark: str = "") -> ProjectFile:
+    """Store an upload with its object; the secret begins with ``f``."""
+    secret = f"{'f' * 32}{mark.encode().hex()}"[-32:]
+    name = f"projects/{project.id}/uploads/{secret}"
+    with storage().write(name) as file:
+        file.write(b"x")
+    fields = {"path": f"uploads/{secret}/till.txt", "storage_name": name, "size": 1, "created_at": clock.now()}
+    return _stored(ProjectFile(project_id=project.id, uploaded_by_id=project.creator_id, **fields))
+
+
 def make_todo(alert: Alert, user: User, **fields: Any) -> Todo:
     """Store a to-do item of a user about an alert."""
     about = {"project_id": alert.project_id, "target_type": ALERT, "target_id": alert.id}
@@ -355,6 +367,7 @@ def fill_lists(project: Project, group: Group, people: dict[str, User], client: 
     make_release(project, f"v1.0{mark}")
     make_heartbeat(project, f"Backup{mark}")
     make_silence(project, created_by_id=people[DEV].id)
+    make_upload(project, mark)
     make_source_map_bundle(project, f"shop@1.0{mark}", people[DEV])
     for owner in (project, group, None):
         make_hook(owner)

@@ -182,6 +182,7 @@ def values(
     }
     invited = {"access_level": Role.GUEST, "created_by_id": people[OLIVE].id}
     invitation = store(Invitation(email="ivy@example.org", project_id=project.id, **invited))
+    sample_data.make_upload(project)
     return {
         "project invitation_id": invitation.id,
         "group invitation_id": store(Invitation(email="ivy@example.org", namespace_id=group.id, **invited)).id,
@@ -219,6 +220,9 @@ def values(
         "note": note.id,
         "comment_id": comment.id,
         "event_id": "latest",
+        "project_id": project.id,
+        "secret": "f" * 32,
+        "filename": "till.txt",
         "finding_id": finding.id,
         "pipeline_id": finding.pipeline_id,
         "part": "activity",

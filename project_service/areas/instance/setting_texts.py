@@ -15,6 +15,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "default_projects_limit": ("Personal projects", "The number that a new user may have."),
         "search_rate_limit": ("Searches per minute", "Of one user, on pages and by the API; 0 is unlimited."),
+        "max_attachment_size": ("Largest upload", "Of a text or release, in MB."),
         "personal_access_token_prefix": ("Prefix of access tokens", "New tokens begin with it."),
     },
     "Repositories": {
@@ -94,7 +95,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
 }
 # settings that are stored for clients only: pages do not show them
-WITHOUT_EFFECT = frozenset({"gravatar_enabled", "max_attachment_size"})
+WITHOUT_EFFECT = frozenset({"gravatar_enabled"})
 FEATURES = {
     IMPORT_PROJECT_FROM_REMOTE_FILE: (
         "Import of projects from an address",

@@ -13,7 +13,7 @@ class IssueForm(Form):
     """Create or edit an issue. Assignees and the fields below them are for reporters and above."""
 
     title = StringField("Title")
-    description = TextAreaField("Description", render_kw={"rows": 8})
+    description = TextAreaField("Description", render_kw={"rows": 8, "data-markdown": True})
     confidential = BooleanField(
         "Confidential", description="Only for reporters and above, the author and the assignees."
     )
@@ -28,5 +28,5 @@ class IssueForm(Form):
 class NoteForm(Form):
     """A comment."""
 
-    note = TextAreaField("Comment", render_kw={"rows": 4})
+    note = TextAreaField("Comment", render_kw={"rows": 4, "data-markdown": True})
     confidential = BooleanField("Internal note", description="Only for reporters and above.")

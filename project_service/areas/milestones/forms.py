@@ -12,6 +12,6 @@ class MilestoneForm(Form):
     """Create or edit a milestone."""
 
     title = StringField("Title")
-    description = TextAreaField("Description", render_kw={"rows": 5})
+    description = TextAreaField("Description", render_kw={"rows": 5, "data-markdown": True})
     start_date = DateField("Start date", [Optional()])
     due_date = DateField("Due date", [Optional()])

@@ -16,6 +16,7 @@ from sqlalchemy import Connection, select
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
 from project_service.domain import instance_settings
+from project_service.domain.project_files import ProjectFile
 from project_service.domain.projects import Project, folder_of
 from project_service.domain.repositories import bundles, models
 from project_service.kit import clock, exact_json, jobs
@@ -31,7 +32,7 @@ from project_service.transfers.exporting.serializers import count_rows, relation
 from project_service.transfers.exporting.serializers.nested import load_nested
 from project_service.transfers.exporting.serializers.project import serialize_project
 from project_service.transfers.exporting.templates import Line, without_empty_keys
-from project_service.transfers.models import FINISHED, LIVE, STARTED, ProjectExport, ProjectFile
+from project_service.transfers.models import FINISHED, LIVE, STARTED, ProjectExport
 from project_service.transfers.notifications import fail_export, notify
 from project_service.transfers.remote import sending
 from project_service.transfers.workdir import remove_leftovers, throttled, working_directory

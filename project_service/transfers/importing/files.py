@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import select
 
+from project_service.domain.project_files import ProjectFile
 from project_service.domain.projects import folder_of
 from project_service.domain.repositories import bundles
 from project_service.domain.repositories.git import BadBundle
@@ -20,7 +21,7 @@ from project_service.transfers.archive import layout, reader
 from project_service.transfers.archive.contents import Unpacked
 from project_service.transfers.importing.mapping.context import MAX_MESSAGE_LENGTH
 from project_service.transfers.importing.refusals import unreadable
-from project_service.transfers.models import ImportFailure, ProjectFile
+from project_service.transfers.models import ImportFailure
 
 FILES_AT_ONCE = 50
 

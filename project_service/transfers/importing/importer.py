@@ -52,7 +52,6 @@ from project_service.transfers.models import (
     STARTED,
     WAITING,
     ArchivedRow,
-    ProjectFile,
     ProjectImport,
 )
 from project_service.transfers.notifications import IMPORT_PAGE, add_todo, error_text
@@ -71,7 +70,6 @@ CONTENT_TABLES: tuple[type[Base], ...] = (
     Milestone,
     Label,
     ArchivedRow,
-    ProjectFile,
     Repository,
 )
 log = structlog.get_logger(__name__)

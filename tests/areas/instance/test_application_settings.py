@@ -25,7 +25,7 @@ DEFAULTS = {
     "error_tracking_max_event_size": 1_048_576,
     "error_tracking_retention_days": 90,
     "gravatar_enabled": True,
-    "max_attachment_size": 10,
+    "max_attachment_size": 100,
     "max_export_size": 0,
     "max_import_size": 0,
     "outbound_local_requests_whitelist": [],

@@ -10,4 +10,4 @@ from project_service.kit.http.forms import Form
 class CommentForm(Form):
     """Form of a comment on an alert."""
 
-    note = TextAreaField("Comment", render_kw={"rows": 3})
+    note = TextAreaField("Comment", render_kw={"rows": 3, "data-markdown": True})

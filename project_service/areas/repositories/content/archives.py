@@ -8,12 +8,12 @@ from flask import Response
 
 from project_service.access.identity import caller
 from project_service.areas.repositories.code_reading import download_slots, find_commit, streamed
-from project_service.areas.repositories.content import raw
 from project_service.domain.projects import Project
 from project_service.domain.rate_limits import RateLimit
 from project_service.domain.repositories.reading import archives
 from project_service.domain.repositories.reading.objects import is_addressable
 from project_service.domain.repositories.reading.repository import CodeRepository
+from project_service.kit.http import raw_content
 from project_service.kit.http.errors import NotFound
 
 FORMATS = tuple(archives.FORMATS)
@@ -41,8 +41,8 @@ def respond(project: Project, kind: str, revision: str | None, path: str | None)
             raise NotFound("File")
         parts = [project.path, revision or project.default_branch or "HEAD", commit.id, *([folder] if folder else [])]
         name = "-".join(parts).replace("/", "-")
-        response = Response(mimetype="application/zip" if container == "zip" else raw.BINARY)
-        response.headers["Content-Disposition"] = raw.disposition("attachment", f"{name}.{container}")
+        response = Response(mimetype="application/zip" if container == "zip" else raw_content.BINARY)
+        response.headers["Content-Disposition"] = raw_content.disposition("attachment", f"{name}.{container}")
         return archives.archive(code, commit, container, name, folder, slots=download_slots()), response
 
     return streamed(project, answer)

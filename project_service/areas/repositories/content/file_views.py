@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup, escape
 
-from project_service.areas.repositories.content import raw
 from project_service.areas.repositories.content.readmes import MAX_README_BYTES, is_markdown
 from project_service.domain.repositories.reading.objects import Entry, text_of
 from project_service.domain.repositories.reading.repository import CodeRepository
 from project_service.kit import highlighting
+from project_service.kit.http import raw_content
 
 MAX_SHOWN_BYTES, MAX_SHOWN_LINES = 1 << 20, 10_000  # each line is an element of the page
 # characters that change the order in which others are shown, so that code reads other than it runs
@@ -46,13 +46,17 @@ def view_of(code: CodeRepository, entry: Entry, *, as_source: bool = False) -> F
     size = code.size_of(entry.id)
     content = code.content(entry.id, MAX_SHOWN_BYTES)
     if content is None:
-        kind = IMAGE if raw.type_of(raw.start_of(code, entry.id)) in raw.IMAGES else LARGE
+        kind = (
+            IMAGE
+            if raw_content.type_of(code.start_of(entry.id, raw_content.SNIFFED_BYTES)) in raw_content.IMAGES
+            else LARGE
+        )
         return FileView(kind, size)
     if entry.is_link:
         return FileView(LINK, size, text_of(content))
-    if raw.type_of(content) in raw.IMAGES:
+    if raw_content.type_of(content) in raw_content.IMAGES:
         return FileView(IMAGE, size)
-    if not raw.is_text(content):
+    if not raw_content.is_text(content):
         return FileView(BINARY, size)
     if content.count(b"\n") > MAX_SHOWN_LINES:
         return FileView(LARGE, size)

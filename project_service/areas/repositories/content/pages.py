@@ -18,7 +18,7 @@ from project_service.areas.repositories.code_reading import (
     reading_code,
     streamed,
 )
-from project_service.areas.repositories.content import archives, home, raw
+from project_service.areas.repositories.content import archives, home
 from project_service.areas.repositories.content.readmes import find_readme
 from project_service.areas.repositories.revision_paths import BASE_PATH, find_revision_path, page_address
 from project_service.domain.projects import Project
@@ -28,6 +28,7 @@ from project_service.domain.repositories.reading.budget import ReadingTooLarge
 from project_service.domain.repositories.reading.history import MAX_SEARCH_LENGTH, HistoryFilter
 from project_service.domain.repositories.reading.objects import Commit
 from project_service.domain.repositories.reading.repository import BLOB, HEAD, CodeRepository
+from project_service.kit.http import raw_content
 from project_service.kit.http.errors import NotFound
 from project_service.kit.http.fields import whole_number
 from project_service.kit.http.pagination import ListedRows, Paging, ShownPage, read_page
@@ -100,7 +101,9 @@ def download_raw(project: Project, place: str) -> Response:
         entry = code.entry(revision_path.commit, revision_path.path)
         if entry is None or entry.type != BLOB:
             raise NotFound("File")
-        headers = raw.headers(raw.start_of(code, entry.id), entry.name, inline=request.args.get("inline") != "false")
+        headers = raw_content.headers(
+            code.start_of(entry.id, raw_content.SNIFFED_BYTES), entry.name, inline=request.args.get("inline") != "false"
+        )
         headers |= {"Content-Length": str(code.size_of(entry.id)), "ETag": f'"{entry.id}"'}
         # what an id names never changes
         seconds = 3600 if revision_path.revision == revision_path.commit.id else 60
@@ -174,7 +177,7 @@ def _containing(code: CodeRepository, commit: Commit, prefix: str) -> list[str]:
 def _text_of_commit(project: Project, revision: str, kind: str) -> Response:
     def respond(code: CodeRepository) -> tuple[Iterable[bytes], Response]:
         commit = find_commit(code, revision)
-        headers = raw.headers(b"", f"{commit.short_id}.{kind}")
+        headers = raw_content.headers(b"", f"{commit.short_id}.{kind}")
         return patches.text_of_commit(code, commit, kind, slots=download_slots()), Response(headers=headers)
 
     return streamed(project, respond)

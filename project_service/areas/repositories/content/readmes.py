@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from project_service.access import text_references
 from project_service.access.identity import caller
-from project_service.areas.repositories.content import raw
 from project_service.areas.repositories.revision_paths import RevisionPath, page_address
 from project_service.domain.projects import Project
 from project_service.domain.repositories.reading.objects import text_of
 from project_service.domain.repositories.reading.repository import BLOB, CodeRepository
 from project_service.domain.repositories.reading.trees import Folder
+from project_service.kit.http import raw_content
 from project_service.kit.markdown import RelativeAddresses
 
 MAX_README_BYTES = 256 << 10
@@ -56,7 +56,7 @@ def find_readme(project: Project, code: CodeRepository, place: RevisionPath, ent
         for entry in files:
             if pattern.fullmatch(entry.name):
                 content = code.content(entry.id, MAX_README_BYTES)
-                text = text_of(content) if content is not None and raw.is_text(content) else None
+                text = text_of(content) if content is not None and raw_content.is_text(content) else None
                 if is_markdown(entry.name):
                     text_references.prepare(caller(), project, [text])
                 addresses = addresses_in(project, place.revision, place.path)

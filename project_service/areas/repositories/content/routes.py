@@ -17,11 +17,12 @@ from project_service.areas.repositories.code_reading import (
     reading_code,
     streamed,
 )
-from project_service.areas.repositories.content import archives, parameter_schemas, queries, raw, schemas
+from project_service.areas.repositories.content import archives, parameter_schemas, queries, schemas
 from project_service.domain.projects import Project
 from project_service.domain.repositories.reading import history, trees
 from project_service.domain.repositories.reading.history import Contributor
 from project_service.domain.repositories.reading.repository import BLOB, CodeRepository
+from project_service.kit.http import raw_content
 from project_service.kit.http.errors import BadRequest, NotFound
 from project_service.kit.http.pagination import ListedRows, Paging, PreparedPage
 
@@ -74,7 +75,7 @@ def download_blob(project: Project, sha: str) -> Response:
 
 def raw_blob(code: CodeRepository, blob_id: str, name: str) -> tuple[Iterable[bytes], Response]:
     """The pieces of a blob and the response of the API for it."""
-    headers = raw.headers(raw.start_of(code, blob_id), name)
+    headers = raw_content.headers(code.start_of(blob_id, raw_content.SNIFFED_BYTES), name)
     headers |= {"Content-Length": str(code.size_of(blob_id)), "Cache-Control": UNCACHED}
     return code.chunks(blob_id, RAW_SECONDS, download_slots()), Response(headers=headers)
 

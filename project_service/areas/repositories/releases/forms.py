@@ -11,7 +11,9 @@ class ReleaseForm(Form):
     """The title and the notes of a release."""
 
     name = StringField("Title", description="By default the name of the tag.", render_kw={"autocomplete": "off"})
-    description = TextAreaField("Release notes", description="In Markdown.", render_kw={"rows": 12})
+    description = TextAreaField(
+        "Release notes", description="In Markdown.", render_kw={"rows": 12, "data-markdown": True}
+    )
 
 
 class NewReleaseForm(Form):
@@ -20,4 +22,6 @@ class NewReleaseForm(Form):
     tag = StringField("Tag", description="An existing tag, or a new one.", render_kw={"autocomplete": "off"})
     ref = StringField("Create from", description="Where a new tag begins: a branch, a tag or the id of a commit.")
     name = StringField("Title", description="By default the name of the tag.", render_kw={"autocomplete": "off"})
-    description = TextAreaField("Release notes", description="In Markdown.", render_kw={"rows": 12})
+    description = TextAreaField(
+        "Release notes", description="In Markdown.", render_kw={"rows": 12, "data-markdown": True}
+    )

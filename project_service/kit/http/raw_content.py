@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from urllib.parse import quote
 
-from project_service.domain.repositories.reading.repository import CodeRepository
-
 SNIFFED_BYTES = 512
 TEXT, BINARY, SVG = "text/plain; charset=utf-8", "application/octet-stream", "image/svg+xml"
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
@@ -65,8 +63,3 @@ def disposition(kind: str, name: str) -> str:
     plain = re.sub(r'[^\x20-\x7e]|["\\%;]', "_", name)
     encoded = "" if plain == name else f"; filename*=UTF-8''{quote(name, safe='')}"
     return f'{kind}; filename="{plain}"{encoded}'
-
-
-def start_of(code: CodeRepository, blob_id: str) -> bytes:
-    """The first bytes of a blob."""
-    return code.start_of(blob_id, SNIFFED_BYTES)

@@ -1,0 +1,1 @@
+"""Files that users attach to texts and releases."""

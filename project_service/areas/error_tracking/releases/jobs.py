@@ -64,8 +64,8 @@ def resolve_missing(project_id: int, bundle_id: int) -> None:
     jobs.for_each(waiting, lambda digest: resolution.resolve(project_id, digest))
 
 
-@jobs.job("error_tracking.releases.read_commits")
-def read_commits(release_id: int, refs: list[list[Any]]) -> None:
+@jobs.job("error_tracking.releases.load_commits")
+def load_commits(release_id: int, refs: list[list[Any]]) -> None:
     """Read the commits of a release; ``refs`` are ids of projects, each with the newest commit and the previous one."""
     commits: list[dict[str, Any]] = []
     for project_id, newest, previous in refs:

@@ -101,7 +101,7 @@ def set_commits(release: ErrorRelease, commits: list[dict[str, Any]] | None, ref
         last = (earlier.last_commit or {}).get("id") if earlier is not None else None
         release_history.set_commits(release, [], refs[0][1])
         db.session.flush()
-        jobs.read_commits.defer(release.id, [[number, commit, previous or last] for number, commit, previous in refs])
+        jobs.load_commits.defer(release.id, [[number, commit, previous or last] for number, commit, previous in refs])
     elif commits is not None or refs is not None:
         release_history.set_commits(release, commits or [])
 

@@ -108,7 +108,7 @@ def dismiss_finding(project: Project, finding_id: int) -> Any:
 @pages.post(f"{ONE}/undo", reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.DISMISS_VULNERABILITIES)
-def undo_dismissal(project: Project, finding_id: int) -> Any:
+def restore_finding(project: Project, finding_id: int) -> Any:
     """Delete every dismissal that matches a finding."""
     finding = queries.find_finding(project, finding_id)
 

@@ -82,8 +82,16 @@ from project_service.areas.merge_requests import routes as merge_requests
 from project_service.areas.milestones import pages as milestones_pages
 from project_service.areas.milestones import routes as milestones
 from project_service.areas.namespaces import routes as namespaces
+from project_service.areas.notifications import timeline as notification_timeline
 from project_service.areas.notifications.actions import pages as notification_actions
+from project_service.areas.notifications.channels import confirmation_pages as notification_links
+from project_service.areas.notifications.channels import pages as notification_channel_pages
+from project_service.areas.notifications.channels import routes as notification_channels
+from project_service.areas.notifications.personal import pages as notification_setting_pages
+from project_service.areas.notifications.personal import routes as notification_settings
 from project_service.areas.notifications.routing import holding as notification_holding
+from project_service.areas.notifications.rules import pages as notification_rule_pages
+from project_service.areas.notifications.rules import routes as notification_rules
 from project_service.areas.projects import admin_pages as project_admin_pages
 from project_service.areas.projects import home_pages
 from project_service.areas.projects import pages as projects_pages
@@ -203,6 +211,9 @@ APIS = (
     search.api,
     todos.api,
     uploads.api,
+    notification_channels.api,
+    notification_rules.api,
+    notification_settings.api,
     audit.api,
     instance.api,
 )
@@ -258,13 +269,20 @@ PAGES = (
     overview_pages.pages,
     project_admin_pages.pages,
     group_admin_pages.pages,
+    notification_channel_pages.pages,
+    notification_rule_pages.pages,
+    notification_setting_pages.pages,
+    notification_links.pages,
     instance_pages.pages,
     styleguide.pages,
     audit_pages.pages,
     full_path_pages,
 )
 # loaded for what they register; modules called ``jobs``, ``search_scope`` or ``todo_target`` are found by their names
-LOADED = (activity_pages, maintenance, alerts_home, errors_home, findings_home, issues_home, todos_home, transfers_home)
+LOADED = (
+    *(activity_pages, maintenance, alerts_home, errors_home, findings_home, issues_home, todos_home, transfers_home),
+    notification_timeline,
+)
 REDIS_TIMEOUT_SECONDS = 3
 
 log = structlog.get_logger(__name__)

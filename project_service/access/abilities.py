@@ -66,6 +66,8 @@ class Ability(enum.Enum):
     ADMIN_PROTECTED_TAGS = enum.auto()
     ADMIN_PROTECTED_BRANCHES = enum.auto()
     ADMIN_OPERATIONS = enum.auto()
+    READ_NOTIFICATIONS = enum.auto()
+    ADMIN_NOTIFICATIONS = enum.auto()
     READ_ALERTS = enum.auto()
     READ_HEARTBEATS = enum.auto()
     ADMIN_HEARTBEATS = enum.auto()
@@ -111,6 +113,8 @@ class Ability(enum.Enum):
     ADMIN_GROUP_LABELS = enum.auto()
     ADMIN_GROUP_TOKENS = enum.auto()
     READ_GROUP_AUDIT_EVENTS = enum.auto()
+    READ_GROUP_NOTIFICATIONS = enum.auto()
+    ADMIN_GROUP_NOTIFICATIONS = enum.auto()
     CREATE_SUBGROUP = enum.auto()
     # a namespace of either kind
     READ_NAMESPACE = enum.auto()
@@ -135,6 +139,8 @@ RULES: dict[Ability, tuple[Rule, ...]] = {
     Ability.ADMIN_PROTECTED_TAGS: (at_least(Role.MAINTAINER),),
     Ability.ADMIN_PROTECTED_BRANCHES: (at_least(Role.MAINTAINER),),
     Ability.ADMIN_OPERATIONS: (at_least(Role.MAINTAINER),),
+    Ability.READ_NOTIFICATIONS: (at_least(Role.DEVELOPER),),
+    Ability.ADMIN_NOTIFICATIONS: (at_least(Role.MAINTAINER),),
     Ability.READ_ALERTS: (at_least(Role.DEVELOPER),),
     Ability.READ_HEARTBEATS: (at_least(Role.DEVELOPER),),
     Ability.ADMIN_HEARTBEATS: (at_least(Role.MAINTAINER),),
@@ -177,6 +183,8 @@ RULES: dict[Ability, tuple[Rule, ...]] = {
     Ability.ADMIN_GROUP_LABELS: (at_least(Role.REPORTER),),
     Ability.ADMIN_GROUP_TOKENS: (at_least(Role.OWNER),),
     Ability.READ_GROUP_AUDIT_EVENTS: (at_least(Role.OWNER),),
+    Ability.READ_GROUP_NOTIFICATIONS: (at_least(Role.MAINTAINER),),
+    Ability.ADMIN_GROUP_NOTIFICATIONS: (at_least(Role.OWNER),),
     Ability.CREATE_SUBGROUP: (may_create_subgroups,),
     Ability.READ_NAMESPACE: (is_member,),
     Ability.OWN_NAMESPACE: (at_least(Role.OWNER),),

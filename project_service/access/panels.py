@@ -6,7 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-PAGES = ("home", "wall", "dashboard", "project", "profile", "environment", "issue", "milestone")
+PAGES = (
+    *("home", "wall", "dashboard", "project", "profile", "environment", "issue", "milestone"),
+    *("alert", "error", "finding"),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest, multiprocess
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -25,6 +25,7 @@ SECONDS = Histogram(
 )
 KNOWN_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"})
 OTHER_METHOD = "OTHER"
+GAUGES: dict[str, tuple[str, Callable[[], float]]] = {}
 
 
 def note_request(method: str, route: str, status: int, seconds: float) -> None:
@@ -42,10 +43,24 @@ def _counters(method: str, route: str, status: int) -> tuple[Counter, Histogram]
     return REQUESTS.labels(method, route, str(status)), SECONDS.labels(route)
 
 
-def text(queues: dict[str, tuple[int, float]], outcomes: dict[tuple[str, str], int]) -> bytes:
-    """Return all metrics, with the given state of the queues and counts of ended jobs."""
+def add_gauge(name: str, documentation: str, read: Callable[[], float]) -> None:
+    """Register a metric of the whole instance; it is read in a transaction that only reads."""
+    GAUGES[name] = (documentation, read)
+
+
+def gauges() -> dict[str, tuple[str, float]]:
+    """Return the documentation and the current value of each registered gauge."""
+    return {name: (documentation, read()) for name, (documentation, read) in GAUGES.items()}
+
+
+def text(
+    queues: dict[str, tuple[int, float]],
+    outcomes: dict[tuple[str, str], int],
+    values: dict[str, tuple[str, float]] | None = None,
+) -> bytes:
+    """Return all metrics, with the given state of the queues, counts of ended jobs and values of gauges."""
     of_instance = CollectorRegistry()
-    of_instance.register(_JobCollector(queues, outcomes))
+    of_instance.register(_JobCollector(queues, outcomes, values or {}))
     of_machine = CollectorRegistry()
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
         multiprocess.MultiProcessCollector(of_machine)
@@ -58,9 +73,15 @@ def text(queues: dict[str, tuple[int, float]], outcomes: dict[tuple[str, str], i
 class _JobCollector(Collector):
     """Metrics of the queues, from the database, and of ended jobs, from Redis."""
 
-    def __init__(self, queues: dict[str, tuple[int, float]], outcomes: dict[tuple[str, str], int]) -> None:
+    def __init__(
+        self,
+        queues: dict[str, tuple[int, float]],
+        outcomes: dict[tuple[str, str], int],
+        values: dict[str, tuple[str, float]],
+    ) -> None:
         self.queues = queues
         self.outcomes = outcomes
+        self.values = values
 
     def collect(self) -> Iterator[Metric]:
         """Return the metrics."""
@@ -73,3 +94,5 @@ class _JobCollector(Collector):
         for (name, outcome), number in self.outcomes.items():
             ended.add_metric([name, outcome], number)
         yield from (depth, age, ended)
+        for name, (documentation, value) in self.values.items():
+            yield GaugeMetricFamily(f"project_service_{name}", documentation, value=value)

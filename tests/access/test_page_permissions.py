@@ -65,12 +65,13 @@ def test_exceptions_are_pages_that_exist(app):
 
 @pytest.mark.parametrize("person", [*PEOPLE, NOBODY])
 def test_pages_by_role(person, app, visit, values, people):
-    token_id = 0
+    token_id, own = 0, {}
     if person:
+        own = sample_data.make_personal_notifications(people[person])
         sample_data.make_token(people[person])
         token_id = db.session.execute(db.text("SELECT max(id) FROM personal_access_tokens")).scalar_one()
     needed = roles_of_pages(app)
-    pages = addresses(app, "GET", values | {"token_id": token_id}, needed)
+    pages = addresses(app, "GET", values | own | {"token_id": token_id}, needed)
     pages[DOWNLOAD] += "?format=json"
     visitor = visit(person)
 

@@ -15,11 +15,13 @@ from project_service.areas.error_tracking.errors.models import TrackedError
 from project_service.areas.error_tracking.releases.models import ErrorRelease
 from project_service.areas.error_tracking.settings.models import ClientKey, ErrorIgnoreRule
 from project_service.areas.members.models import Invitation
+from project_service.areas.notifications.models import NotificationChannel, NotificationDelivery
 from project_service.areas.variables.models import GroupVariable, InstanceVariable, Variable
 from project_service.areas.vulnerabilities.models import Finding, Pipeline
 from project_service.areas.webhooks.models import WebHook, WebHookLog
 from project_service.domain.heartbeats.models import Heartbeat
 from project_service.domain.memberships import Membership
+from project_service.domain.notifications.models import NotificationRule
 from project_service.domain.projects import Project
 from project_service.domain.repositories.protected_refs import ProtectedBranch, ProtectedTag
 from project_service.domain.resource_bots import ResourceBot
@@ -51,6 +53,8 @@ ELSEWHERE = {
     "/projects/<project>/variables/effective": "has a required parameter",
     "/<path:project>/-/settings/ci_cd/job_variables/download": "has a required parameter",
     "/-/notifications/a/<token>": "needs the token of a link",
+    "/-/notifications/confirm/<channel_token>": "needs a signed token",
+    "/-/notifications/stop/<channel_token>": "needs a signed token",
     "/users/sign_in": "who is signed in is sent home",
     "/users/sign_in/two_factor": "without a password there is no code to ask for",
     "/groups/<path:group>": "sends on to the page itself",
@@ -75,6 +79,18 @@ def places_of(app: Flask, client: Any, project: Project, group: Any) -> dict[str
         here = path.replace("<project>", str(project.id)).replace("<group>", str(group.id))
         found[path] = next(iter(addresses(here, read)))
     return found
+
+
+def _of_notifications(first: Any, project: Project, user_id: int, *, in_group: bool, personal: bool) -> dict[str, Any]:
+    """The channel, rule and message of a project, its group or a user."""
+    channel, rule, log = NotificationChannel, NotificationRule, NotificationDelivery
+    owner = (channel.group_id == project.namespace_id) if in_group else (channel.project_id == project.id)
+    of_rule = (rule.group_id == project.namespace_id) if in_group else (rule.project_id == project.id)
+    return {
+        "channel_id": first(channel.id, channel.user_id == user_id if personal else owner),
+        "notification_rule_id": first(rule.id, of_rule),
+        "delivery_id": first(log.id, log.user_id == user_id if personal else log.project_id == project.id),
+    }
 
 
 def page_addresses(app: Flask, project: Project, people: dict[str, User]) -> dict[str, str]:
@@ -111,6 +127,7 @@ def page_addresses(app: Flask, project: Project, people: dict[str, User]) -> dic
         "folder": "main",
         "sha": "main",
         "archive": "main/shop-main.zip",
+        "channel_token": "none",
         "tag": "v1.0",
         "branch": "main",
         "range": "v1.0...main",
@@ -145,6 +162,8 @@ def page_addresses(app: Flask, project: Project, people: dict[str, User]) -> dic
             place = Membership.namespace_id if "<path:group>" in rule.rule else Membership.project_id
             here = project.namespace_id if "<path:group>" in rule.rule else project.id
             values["user_id"] = first(Membership.user_id, place == here)
+            in_group, personal = "<path:group>" in rule.rule, rule.rule.startswith("/-/profile")
+            values |= _of_notifications(first, project, people["ada"].id, in_group=in_group, personal=personal)
             values["variable_id"] = variables[rule.rule.partition("<")[0]]
             values["hook_id"] = hooks[rule.rule.partition("<")[0]]
             values["log_id"] = first(WebHookLog.id, WebHookLog.hook_id == values["hook_id"])

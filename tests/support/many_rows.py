@@ -106,6 +106,9 @@ def fill(client: Any, project: Project, people: dict[str, User], count: int) -> 
     for heartbeat in db.session.scalars(select(Heartbeat).where(Heartbeat.id.in_(first_heartbeats))).all():
         for _ in marks:
             sample_data.make_call(heartbeat)
+    for mark in marks:
+        sample_data.make_notification(project, people[sample_data.ADA])
+        sample_data.make_personal_channel(people[sample_data.ADA], mark)
     with unit_of_work():
         rows: list[Any] = [ImportFailure(project_id=number, **FAILURE) for _ in marks]
         issues = select(Issue).where(Issue.project_id == number).order_by(Issue.id)

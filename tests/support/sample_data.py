@@ -26,7 +26,7 @@ from project_service.areas.error_tracking.errors.models import (
 )
 from project_service.areas.error_tracking.releases.models import OK, ErrorRelease, SourceMapBundle
 from project_service.areas.members.models import Invitation
-from project_service.areas.notifications.models import NotificationDelivery
+from project_service.areas.notifications.models import NotificationChannel, NotificationDelivery
 from project_service.areas.webhooks.models import WebHook, WebHookLog
 from project_service.domain import path_registry
 from project_service.domain.access_levels import Role, Visibility
@@ -60,6 +60,9 @@ ROLES = {OLIVE: Role.OWNER, MAX: Role.MAINTAINER, DEV: Role.DEVELOPER, RITA: Rol
 PASSWORD = "correct horse battery"
 
 _numbers = itertools.count(1)
+PAGER = {"type": "pagerduty", "routing_key": "0123456789abcdef0123456789abcdef"}
+PHONE = {"type": "telegram", "token": f"1:{'a' * 35}", "chat_id": "-1"}
+RULE = {"events": ["alert_triggered"], "targets": [{"type": "members", "access_level": 40}], "enabled": False}
 ALERT_REQUEST = {
     "received_at": clock.now(),
     "outcome": "refused",
@@ -324,6 +327,32 @@ def _stored(row: Any) -> Any:
     return row
 
 
+def make_personal_channel(user: User, name: str) -> NotificationChannel:
+    """A channel of a user that nothing is sent to."""
+    return _stored(NotificationChannel(user_id=user.id, name=name, type="telegram", target="-1"))
+
+
+def make_personal_notifications(user: User) -> dict[str, int]:
+    """A channel of a user and a message to it: their ids, by the names of placeholders."""
+    channel = make_personal_channel(user, "own")
+    counts = {"triggered_count": 0, "resolved_count": 0, "other_count": 0, "attempts": 1}
+    message = {"title": "Test", "content": {}, "status": "delivered", "kind": "test", "recipient": "-1", **counts}
+    delivery = _stored(NotificationDelivery(user_id=user.id, channel_id=channel.id, **message))
+    return {"profile channel_id": channel.id, "profile delivery_id": delivery.id}
+
+
+def make_notification(project: Project, user: User) -> NotificationDelivery:
+    """A message to a channel of a project, and one to a user, which were delivered."""
+    channel = db.session.scalars(
+        select(NotificationChannel).where(NotificationChannel.project_id == project.id)
+    ).first()
+    counts = {"triggered_count": 1, "resolved_count": 0, "other_count": 0, "attempts": 1}
+    common: dict[str, Any] = {"title": "[CRITICAL] Stuck", "content": {}, "status": "delivered", **counts}
+    _stored(NotificationDelivery(project_id=project.id, user_id=user.id, recipient=user.email, **common))
+    own = {} if channel is None else {"channel_id": channel.id, "channel_name": channel.name}
+    return _stored(NotificationDelivery(project_id=project.id, recipient="us Ab", **own, **common))
+
+
 def fill_lists(project: Project, group: Group, people: dict[str, User], client: Any, mark: str = "") -> None:
     """Create a row in every list of a project, a group and a user, with a client of an administrator.
 
@@ -353,6 +382,11 @@ def fill_lists(project: Project, group: Group, people: dict[str, User], client: 
         ("POST", f"{path}/environments", {"name": f"production{mark}", "external_url": "https://shop.example.org"}),
         ("PUT", f"{path}/error_tracking/settings", {"active": True, "integrated": True}),
         ("POST", f"{path}/error_tracking/ignore_rules", {"title": f"Script error {mark}*"}),
+        ("POST", f"{path}/notification_channels", {"name": f"pager{mark}", **PAGER}),
+        ("POST", f"/groups/{group.id}/notification_channels", {"name": f"pager{mark}", **PAGER}),
+        ("POST", "/user/notification_channels", {"name": f"phone{mark}", **PHONE}),
+        ("POST", f"{path}/notification_rules", {"name": f"Worst{mark}", **RULE}),
+        ("POST", f"/groups/{group.id}/notification_rules", {"name": f"Worst{mark}", **RULE}),
         ("POST", f"/features/a_flag{mark}", {"value": "50"}),
         ("PUT", "/application/settings", {"max_import_size": 50, "search_rate_limit": 0}),
     ):
@@ -371,6 +405,7 @@ def fill_lists(project: Project, group: Group, people: dict[str, User], client: 
     make_source_map_bundle(project, f"shop@1.0{mark}", people[DEV])
     for owner in (project, group, None):
         make_hook(owner)
+    make_notification(project, people[ADA])
     with unit_of_work():
         db.session.add(
             Alert(project_id=project.id, iid=next_iid(project.id, "alerts"), title="Stuck", started_at=clock.now())

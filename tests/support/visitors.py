@@ -24,10 +24,13 @@ from project_service.areas.error_tracking.settings.models import ErrorIgnoreRule
 from project_service.areas.members.models import Invitation
 from project_service.areas.notifications.actions import links
 from project_service.areas.notifications.actions.links import Link
+from project_service.areas.notifications.channels import confirming
+from project_service.areas.notifications.models import NotificationChannel
 from project_service.areas.variables.models import GroupVariable, InstanceVariable, Variable
 from project_service.areas.vulnerabilities.models import Finding
 from project_service.domain.access_levels import Role
 from project_service.domain.namespaces import Group
+from project_service.domain.notifications.models import NotificationRule
 from project_service.domain.projects import Project
 from project_service.domain.repositories.models import Repository
 from project_service.domain.repositories.protected_refs import ProtectedBranch, ProtectedTag
@@ -183,6 +186,10 @@ def values(
     invited = {"access_level": Role.GUEST, "created_by_id": people[OLIVE].id}
     invitation = store(Invitation(email="ivy@example.org", project_id=project.id, **invited))
     sample_data.make_upload(project)
+    channel = store(NotificationChannel(project_id=project.id, name="pager", type="telegram", target="-1"))
+    rule = store(NotificationRule(project_id=project.id, name="All", events=["alert_triggered"], targets=[]))
+    group_channel = store(NotificationChannel(group_id=group.id, name="pager", type="telegram", target="-1"))
+    group_rule = store(NotificationRule(group_id=group.id, name="All", events=["alert_triggered"], targets=[]))
     return {
         "project invitation_id": invitation.id,
         "group invitation_id": store(Invitation(email="ivy@example.org", namespace_id=group.id, **invited)).id,
@@ -226,6 +233,12 @@ def values(
         "finding_id": finding.id,
         "pipeline_id": finding.pipeline_id,
         "part": "activity",
+        "channel_id": channel.id,
+        "notification_rule_id": rule.id,
+        "group channel_id": group_channel.id,
+        "group notification_rule_id": group_rule.id,
+        "channel_token": signed_links.sign_values(confirming.CONFIRM, [channel.id, None]),
+        "delivery_id": sample_data.make_notification(project, people[MAX]).id,
         "change": "done",
         "merged_id": 0,
         "version": store(ErrorRelease(project_id=project.id, version="shop@1.0")).version,
@@ -262,7 +275,7 @@ def addresses(app: Flask, method: str, values: dict[str, Any], known: Container[
 
 def _value(rule: str, name: str, values: dict[str, Any]) -> Any:
     """The value of a placeholder; projects, groups and the instance can have their own: ``group variable_id``."""
-    owners = {"project": "<path:project>", "group": "<path:group>", "admin": "/admin"}
+    owners = {"project": "<path:project>", "group": "<path:group>", "admin": "/admin", "profile": "/-/profile/"}
     owner = next((owner for owner, text in owners.items() if text in rule), "")
     return values.get(f"{owner} {name}", values.get(name, 1))
 

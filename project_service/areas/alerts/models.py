@@ -6,7 +6,7 @@ import datetime as dt
 import enum
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, UniqueConstraint, case, false, text
+from sqlalchemy import ForeignKey, Index, UniqueConstraint, case, text
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.domain.projects import Project
@@ -228,8 +228,6 @@ class IncidentSetting(Timestamps, Model):
 
     project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"), unique=True)
     create_issue: Mapped[bool] = mapped_column(default=False)
-    send_email: Mapped[bool] = mapped_column(default=False)
-    send_recovery_email: Mapped[bool] = mapped_column(default=False, server_default=false())
     auto_close_incident: Mapped[bool] = mapped_column(default=True)
     issue_template_key: Mapped[str | None]
     issue_template: Mapped[str | None]

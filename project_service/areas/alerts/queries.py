@@ -112,8 +112,6 @@ def incident_setting_of(project_id: int) -> IncidentSetting:
     return stored or IncidentSetting(
         project_id=project_id,
         create_issue=False,
-        send_email=False,
-        send_recovery_email=False,
         auto_close_incident=True,
     )
 

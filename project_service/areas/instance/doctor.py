@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from project_service.kit import jobs, mail
 from project_service.kit.db import text_search
 from project_service.kit.db.revisions import current_revision, newest_revision
 from project_service.kit.db.session import db, unit_of_work
+from project_service.kit.health_checks import CHECKS, CheckFailed
 from project_service.kit.jobs import Task, rq_worker
 from project_service.kit.security import key_ring
 from project_service.kit.security.encryption import try_secrets
@@ -46,6 +48,7 @@ def examine(settings: Settings) -> list[CheckResult]:
         "jobs": _jobs,
         "mails": _mails,
         "search": _search,
+        **{part: functools.partial(_reading, check) for part, check in CHECKS.items()},
     }
     return [_find(part, look) for part, look in parts.items()]
 
@@ -64,14 +67,10 @@ def migrations() -> CheckResult:
     )
 
 
-class _CheckFailed(Exception):
-    """A check has failed; the text is advice for the operator."""
-
-
 def _find(part: str, look: Callable[[], str]) -> CheckResult:
     try:
         return CheckResult(part, True, look())
-    except _CheckFailed as error:
+    except CheckFailed as error:
         return CheckResult(part, False, str(error))
     except Exception as error:  # noqa: BLE001  # every error of a check is its result
         return CheckResult(part, False, f"{type(error).__name__}: {error}")
@@ -79,8 +78,13 @@ def _find(part: str, look: Callable[[], str]) -> CheckResult:
 
 def _text_of(finding: CheckResult) -> str:
     if not finding.well:
-        raise _CheckFailed(finding.text)
+        raise CheckFailed(finding.text)
     return finding.text
+
+
+def _reading(check: Callable[[], str]) -> str:
+    with unit_of_work(write=False):
+        return check()
 
 
 def _versions() -> str:
@@ -108,7 +112,7 @@ def _secrets(settings: Settings) -> str:
     try:
         count = try_secrets()
     except key_ring.SecretKeyMissing as error:
-        raise _CheckFailed(str(error)) from error
+        raise CheckFailed(str(error)) from error
     where = "the environment" if settings.secret_key else str(settings.data_dir / key_ring.KEY_FILE)
     return f"the key in {where} reads the stored secrets ({count} tried)"
 
@@ -117,11 +121,11 @@ def _redis() -> str:
     try:
         version = str(jobs.connect().info("server")["redis_version"])
     except redis.ConnectionError as error:
-        raise _CheckFailed(
+        raise CheckFailed(
             f"cannot be reached ({error}): start it, or project-service serve, which brings its own"
         ) from error
     if tuple(int(part) for part in version.split(".")[:2]) < OLDEST_REDIS:
-        raise _CheckFailed(f"version {version} is too old: 6.2 or newer is needed")
+        raise CheckFailed(f"version {version} is too old: 6.2 or newer is needed")
     return f"version {version} answers"
 
 
@@ -134,9 +138,9 @@ def _worker() -> str:
     try:
         jobs.connect().ping()
     except redis.ConnectionError as error:
-        raise _CheckFailed("cannot be seen while Redis is away") from error
+        raise CheckFailed("cannot be seen while Redis is away") from error
     if not rq_worker.has_live_worker(jobs.connect()):
-        raise _CheckFailed("no worker has been seen in the last 15 seconds: start project-service worker")
+        raise CheckFailed("no worker has been seen in the last 15 seconds: start project-service worker")
     return "a worker has been seen in the last 15 seconds"
 
 
@@ -145,7 +149,7 @@ def _jobs() -> str:
         waiting = db.session.scalar(select(func.count()).where(Task.failed_at.is_(None)))
         failed = db.session.scalar(select(func.count()).where(Task.failed_at.is_not(None)))
     if failed:
-        raise _CheckFailed(
+        raise CheckFailed(
             f"{failed} tasks have failed for good; the log says why, the table tasks keeps them for 14 days"
         )
     return f"{waiting} tasks wait or run, none has failed"
@@ -155,7 +159,7 @@ def _mails() -> str:
     with unit_of_work(write=False):
         failed = mail.set_aside()
     if failed:
-        raise _CheckFailed(
+        raise CheckFailed(
             f"{failed} mails were set aside; the column error of the table deliveries, kept for 14 days, says why"
         )
     return "no mail was set aside"

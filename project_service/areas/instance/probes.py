@@ -60,8 +60,8 @@ def show_metrics() -> Response:
     if not _may_read_metrics():
         raise Forbidden
     with unit_of_work(write=False):
-        queues = jobs.counts()
-    return Response(metrics.text(queues, jobs.outcomes()), mimetype="text/plain; version=0.0.4")
+        queues, values = jobs.counts(), metrics.gauges()
+    return Response(metrics.text(queues, jobs.outcomes(), values), mimetype="text/plain; version=0.0.4")
 
 
 def _check_database() -> None:

@@ -6,7 +6,7 @@ import datetime as dt
 
 from sqlalchemy import delete
 
-from project_service.areas.notifications import health, sender
+from project_service.areas.notifications import health, monitoring, sender
 from project_service.areas.notifications.models import NotificationAnnouncement, NotificationDelivery
 from project_service.areas.notifications.routing import grouping, router
 from project_service.domain.notifications.models import NotificationEvent
@@ -16,7 +16,7 @@ from project_service.kit.db.session import db
 RETENTION = dt.timedelta(days=30)
 ANNOUNCED_RETENTION = dt.timedelta(days=400)  # of an alert that is never resolved
 
-__all__ = ["prune_notifications", "sender"]
+__all__ = ["monitoring", "prune_notifications", "sender"]
 
 
 def prepare_messages() -> bool:

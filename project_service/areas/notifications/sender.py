@@ -11,11 +11,12 @@ from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
 from project_service.areas.notifications import deliveries_log, health, merging
 from project_service.areas.notifications.actions import links
+from project_service.areas.notifications.channels import confirming
 from project_service.areas.notifications.kinds import KINDS, Answer, ChannelData, ChannelKind, Outgoing
 from project_service.areas.notifications.kinds.email import Email
 from project_service.areas.notifications.kinds.phones import migrated_to
 from project_service.areas.notifications.messages import ChannelMessage
-from project_service.areas.notifications.models import NotificationChannel, NotificationDelivery
+from project_service.areas.notifications.models import EMAIL, NotificationChannel, NotificationDelivery
 from project_service.areas.notifications.personal import addresses
 from project_service.domain import instance_settings
 from project_service.domain.notifications.models import ALERT, ERROR, FINDING
@@ -137,7 +138,8 @@ class PersonSender(ChannelSender):
 def outgoing_of(message: ChannelMessage, channel: NotificationChannel, key: str) -> Outgoing:
     """Return a message on its way to a channel."""
     data = ChannelData(channel.id, channel.name, dict(channel.settings), channel.secrets)
-    return Outgoing(message, data, key, instance_settings.outgoing_policy())
+    stop_url = confirming.stop_link(channel.id, channel.settings["address"]) if channel.type == EMAIL else None
+    return Outgoing(message, data, key, instance_settings.outgoing_policy(), stop_url=stop_url)
 
 
 def logged_of(delivery: Delivery) -> NotificationDelivery | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Any
 
 from itsdangerous import BadData, URLSafeTimedSerializer
 
@@ -16,11 +17,26 @@ def sign(purpose: str, number: int) -> str:
 
 def read(purpose: str, text: str, lifetime: dt.timedelta) -> int | None:
     """Return the number of a link; ``None`` if it is forged, for another purpose, or older than its lifetime."""
+    number = _read(purpose, text, lifetime)
+    return number if isinstance(number, int) else None
+
+
+def sign_values(purpose: str, values: list[Any]) -> str:
+    """Return the text of a link for several values."""
+    return _serializer(purpose).dumps(values)
+
+
+def read_values(purpose: str, text: str, lifetime: dt.timedelta) -> list[Any] | None:
+    """Return the values of a link; ``None`` if it is forged, for another purpose, or older than its lifetime."""
+    values = _read(purpose, text, lifetime)
+    return values if isinstance(values, list) else None
+
+
+def _read(purpose: str, text: str, lifetime: dt.timedelta) -> Any:
     try:
-        number = _serializer(purpose).loads(text, max_age=int(lifetime.total_seconds()))
+        return _serializer(purpose).loads(text, max_age=int(lifetime.total_seconds()))
     except BadData:
         return None
-    return number if isinstance(number, int) else None
 
 
 def _serializer(purpose: str) -> URLSafeTimedSerializer:

@@ -131,7 +131,7 @@ def test_settings_and_feature_flags_are_recorded(as_admin, people):
 
 
 def test_every_incident_setting_is_recorded(project):
-    changes = {"create_issue": True, "send_email": True, "send_recovery_email": True, "auto_close_incident": False}
+    changes = {"create_issue": True, "auto_close_incident": False}
     for _ in range(2):
         with unit_of_work():
             alerts_service.save_incident_setting(project, **changes)
@@ -140,7 +140,7 @@ def test_every_incident_setting_is_recorded(project):
 
 
 def test_all_columns_of_a_row_are_recorded_but_secrets_and_excluded_ones():
-    setting = ErrorTrackingSetting(token="secret", user_digest_key="secret", mails_sent=7, hidden_keys=["pin"])
+    setting = ErrorTrackingSetting(token="secret", user_digest_key="secret", hidden_keys=["pin"])
 
     recorded = audit.settings_of(setting, error_tracking_service.UNAUDITED)
 

@@ -141,10 +141,6 @@ class IncidentSettingsForm(Form):
     """Form of the incident settings."""
 
     create_issue = BooleanField("Create an incident for each alert that is triggered")
-    send_email = BooleanField(
-        "Send an e-mail to owners and maintainers for new alerts", description="Repetitions of an open alert send none."
-    )
-    send_recovery_email = BooleanField("Send an e-mail to owners and maintainers when an alert recovers")
     auto_close_incident = BooleanField("Close the incident when a recovery alert resolves its alert")
     issue_template_key = SelectField(
         "Incident template",

@@ -35,7 +35,6 @@ from project_service.areas.alerts.receivers import payload_mapping
 from project_service.areas.alerts.receivers.presets import PRESETS
 from project_service.domain.projects import Project
 from project_service.domain.repositories import contents
-from project_service.kit import mail
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import Invalid
 from project_service.kit.http.fields import whole_number
@@ -65,7 +64,6 @@ def fill(project: Project) -> dict[str, Any]:
         "configures": configures,
         "alert_settings_saved": "saved" in request.args,
         "alert_integration_removed": "removed" in request.args,
-        "mail_is_on": mail.is_on(),
         "tools": {one.id: _tool_name(one) for one in found},
         "refused": request_log.refused_counts(found) if configures else {},
         "tested": request_log.newest_tests(found) if configures else {},
@@ -98,7 +96,7 @@ sections.add(sections.Section("operations", "alerts", "Alerts", 10, Ability.READ
 def save_alert_settings(project: Project) -> Any:
     """Save the incident settings."""
     form = IncidentSettingsForm()
-    names = ("create_issue", "send_email", "send_recovery_email", "auto_close_incident", "issue_template_key")
+    names = ("create_issue", "auto_close_incident", "issue_template_key")
     if form.accepted(lambda: service.save_incident_setting(project, **{name: form[name].data for name in names})):
         return redirect(f"/{project.full_path}/-/settings/operations?alerts={INCIDENTS}&saved=1#alerts")
     return sections.show(project, "operations", status=422, incident_form=_offering(project, form), alert_tab=INCIDENTS)

@@ -45,11 +45,9 @@ class AlertReceiver:
     token: str
     mapping: Mapping
     create_issue: bool
-    send_email: bool
     auto_close_incident: bool
     throttled: bool | None
     bot_id: int | None
-    send_recovery_email: bool
     notifies: bool  # somebody may be told of its alerts
     preset: str | None = None
     severity_mapping: dict[str, Any] | None = None
@@ -143,11 +141,9 @@ def _receivers_where(condition: ColumnElement[bool], project: ColumnElement[bool
             projects.id,
             *(integrations[name] for name in ("id", "type", "name", "active", "token", "mapping")),
             func.coalesce(settings.create_issue, false()),
-            func.coalesce(settings.send_email, false()),
             func.coalesce(settings.auto_close_incident, true()),
             value_of(f"{RECEIVERS_THROTTLE}_enabled").scalar_subquery(),
             id_of_bot(ALERT_BOT).scalar_subquery(),
-            func.coalesce(settings.send_recovery_email, false()),
             has_listeners(projects.id, projects.namespace_id),
             *(integrations[name] for name in ("preset", "severity_mapping", "resolved_values", "time_zone")),
             exists().where(heartbeats.project_id == projects.id, heartbeats.kind == ALERT, HAS_TITLE),

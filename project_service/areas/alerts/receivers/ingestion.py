@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import Select, bindparam, func, select, text, update
 
-from project_service.areas.alerts.alerts import hooks, incidents, mails, notifying, silencing
+from project_service.areas.alerts.alerts import hooks, incidents, notifying, silencing
 from project_service.areas.alerts.models import TARGET, Alert, Severity, Status
 from project_service.areas.alerts.receivers.endpoints import AlertReceiver
 from project_service.areas.alerts.receivers.payloads import newest_of_each
@@ -247,25 +247,14 @@ class _Ingestion:
         if receiver.auto_close_incident and with_incident:
             for alert in db.session.scalars(_fresh(with_incident)):
                 incidents.close_incident(bot(ALERT_BOT), alert)
-        if not receiver.create_issue and not receiver.send_email and not receiver.send_recovery_email:
+        if not receiver.create_issue:
             return
         withheld = silencing.without_incidents(one.id for one, _ in stored) if receiver.has_silences else set[int]()
         by_id = {alert.id: alert for alert in db.session.scalars(_fresh([one.id for one, _ in stored]))}
         for one, report in stored:
             alert = by_id[one.id]
-            if receiver.create_issue and not report.is_recovery and one.id not in withheld and _needs_incident(alert):
+            if not report.is_recovery and one.id not in withheld and _needs_incident(alert):
                 incidents.create_incident(bot(ALERT_BOT), alert)
-            if self._wants_mail(one.id, report):
-                mails.queue_alert(alert, with_incidents=receiver.create_issue)
-
-    def _wants_mail(self, alert_id: int, report: AlertReport) -> bool:
-        """Whether a mail is sent: once for a new alert, and for a recovery, each if the project wants it."""
-        if report.is_recovery:
-            return self.receiver.send_recovery_email
-        if self.receiver.send_email and alert_id in self.opened:
-            self.opened.discard(alert_id)
-            return True
-        return False
 
     def _announce(self) -> None:
         """Announce the alerts that were opened or ended, which are loaded only if a hook or anybody listens."""

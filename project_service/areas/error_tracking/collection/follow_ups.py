@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from project_service.areas.error_tracking.errors import hooks, mails, notifying
+from project_service.areas.error_tracking.errors import hooks, notifying
 from project_service.areas.error_tracking.errors.models import TrackedError
 from project_service.domain.bots import ALERT_BOT, bot
 from project_service.domain.tracker import issue_rules
@@ -16,6 +16,5 @@ def follow_up(error_id: int, *, environment: str | None, regressed: bool) -> Non
     error = db.session.get_one(TrackedError, error_id, populate_existing=True)
     if regressed and error.issue is not None:
         issue_rules.add_system_note(bot(ALERT_BOT), error.issue, CAME_BACK)
-    mails.queue_error(error, regressed=regressed)
     hooks.announce(error, hooks.REOPEN if regressed else hooks.OPEN)
     notifying.record(error, environment=environment, regressed=regressed)

@@ -1,4 +1,4 @@
-"""Periodic jobs: retention of errors, events and counters, automatic resolution, summaries of withheld mails."""
+"""Periodic jobs: retention of errors, events and counters, automatic resolution."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Select, delete, func, select, tuple_, update
 
 from project_service.areas.error_tracking.collection.receivers import RETENTION_DAYS
-from project_service.areas.error_tracking.errors import comments, mails
+from project_service.areas.error_tracking.errors import comments
 from project_service.areas.error_tracking.errors.models import (
     DAY_SECONDS,
     HOUR_SECONDS,
@@ -21,7 +21,6 @@ from project_service.areas.error_tracking.errors.models import (
 from project_service.areas.error_tracking.settings.models import ErrorTrackingSetting
 from project_service.domain.instance_settings import setting as instance_setting
 from project_service.kit import clock, jobs
-from project_service.kit.db.locking import lock_row
 from project_service.kit.db.session import db
 
 BATCH_SIZE = 500
@@ -51,21 +50,13 @@ def prune() -> None:
 @jobs.periodic(every=dt.timedelta(hours=1))
 @jobs.job("error_tracking.jobs.settle")
 def settle() -> None:
-    """Resolve errors that have not occurred for as long as their project says, and mail summaries of the day before."""
+    """Resolve errors that have not occurred for as long as their project says."""
     with jobs.step():
         resolving = select(ErrorTrackingSetting.project_id, ErrorTrackingSetting.resolve_after_days)
         resolving = resolving.where(ErrorTrackingSetting.integrated.is_(True))
         projects = db.session.execute(resolving.where(ErrorTrackingSetting.resolve_after_days > 0)).all()
-        withheld = select(ErrorTrackingSetting.id).where(
-            ErrorTrackingSetting.mails_withheld > 0, ErrorTrackingSetting.mails_day < clock.today()
-        )
-        summaries = list(db.session.scalars(withheld))
     jobs.for_each(
-        [
-            *((_resolve, project_id, clock.now() - dt.timedelta(days=days)) for project_id, days in projects),
-            *((_send_summary, setting_id) for setting_id in summaries),
-        ],
-        _repeat,
+        [(_resolve, project_id, clock.now() - dt.timedelta(days=days)) for project_id, days in projects], _repeat
     )
 
 
@@ -127,15 +118,6 @@ def _resolve(project_id: int, limit: dt.datetime) -> bool:
         values |= dict.fromkeys(("regressed_at", "resolved_after"))
         _execute(update(error).where(error.id.in_(ids), error.last_seen < limit).values(**values))
     return len(ids) == BATCH_SIZE
-
-
-def _send_summary(setting_id: int) -> None:
-    """Mail the number of withheld mails of a day that has ended."""
-    with jobs.step():
-        setting = db.session.get(ErrorTrackingSetting, setting_id)
-        if setting is not None:
-            lock_row(setting, "mails_day", "mails_sent", "mails_withheld")
-            mails.begin_day(setting.project, setting)
 
 
 def _unseen(project_id: int, limit: dt.datetime) -> Select[int]:

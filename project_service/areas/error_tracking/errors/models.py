@@ -98,7 +98,6 @@ class TrackedError(Model):
     resolved_at: Mapped[dt.datetime | None]
     resolved_after: Mapped[dt.datetime | None]
     regressed_at: Mapped[dt.datetime | None]
-    mailed_at: Mapped[dt.datetime | None]
     issue_id: Mapped[int | None] = mapped_column(ForeignKey("issues.id", ondelete="SET NULL"))
     issue: Mapped[Issue | None] = relationship()
     assignee_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"), index=True)

@@ -77,9 +77,3 @@ class ErrorIgnoreRuleForm(Form):
     file = StringField(
         "File", id="rule-file", description="Such as chrome-extension:*", render_kw={"autocomplete": "off"}
     )
-
-
-class ErrorMailForm(Form):
-    """Switch one's mails about the errors of a project."""
-
-    wanted = BooleanField("Mail me about new errors and regressions")

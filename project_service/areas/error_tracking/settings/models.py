@@ -10,7 +10,6 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.base import Model, Timestamps
 from project_service.kit.security.key_ring import Encrypted
@@ -24,7 +23,6 @@ class ErrorTrackingSetting(Timestamps, Model):
 
     ``hidden_keys`` are further names whose values are removed from events. ``user_digest_key`` keys the digests of the
     users that errors affected. ``sentry_project_id`` is the id of the project on the Sentry server, once known.
-    ``mails_sent`` and ``mails_withheld`` count the mails of ``mails_day``.
     """
 
     __tablename__ = "error_tracking_settings"
@@ -42,9 +40,6 @@ class ErrorTrackingSetting(Timestamps, Model):
     resolve_after_days: Mapped[int] = mapped_column(default=0, server_default="0")
     user_digest_key: Mapped[str | None] = mapped_column(Encrypted)
     sentry_project_id: Mapped[str | None]
-    mails_day: Mapped[dt.date | None]
-    mails_sent: Mapped[int] = mapped_column(default=0, server_default="0")
-    mails_withheld: Mapped[int] = mapped_column(default=0, server_default="0")
 
     @property
     def external_url(self) -> str | None:
@@ -93,17 +88,6 @@ class ErrorIgnoreRule(Model):
         """The patterns in words."""
         named = ((name, getattr(self, name)) for name in IGNORE_PATTERNS)
         return ", ".join(f"{name} {pattern}" for name, pattern in named if pattern)
-
-
-class ErrorMailSubscription(Model):
-    """A user who gets mails about new errors and regressions of a project."""
-
-    __tablename__ = "error_tracking_subscriptions"
-    __table_args__ = (UniqueConstraint("project_id", "user_id"),)
-
-    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
-    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
-    user: Mapped[User] = relationship()
 
 
 class SentryIssueLink(Model):

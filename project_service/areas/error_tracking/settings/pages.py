@@ -9,10 +9,8 @@ from flask import redirect, request, url_for
 
 from project_service.access import navigation, sections
 from project_service.access.abilities import Ability
-from project_service.access.identity import current_user
 from project_service.access.pages import PageBlueprint
 from project_service.areas.error_tracking.collection import event_limits
-from project_service.areas.error_tracking.errors import mails
 from project_service.areas.error_tracking.sentry import projects
 from project_service.areas.error_tracking.sentry.client import SentryFailed, host_of
 from project_service.areas.error_tracking.sentry.projects import SentryProject
@@ -21,7 +19,6 @@ from project_service.areas.error_tracking.settings.forms import (
     INTEGRATED,
     SENTRY,
     ErrorIgnoreRuleForm,
-    ErrorMailForm,
     ErrorTrackingForm,
 )
 from project_service.areas.error_tracking.settings.models import IGNORE_PATTERNS, ErrorTrackingSetting
@@ -45,7 +42,6 @@ def fill(project: Project) -> dict[str, Any]:
     setting = queries.setting_of(project)
     keys = list(db.session.scalars(client_keys.keys_of(project)))
     active = next((key for key in keys if key.active), None)
-    wants_mails = mails.is_subscribed(project, current_user().id)
     return {
         "tracking": setting,
         "tracking_form": _form(setting),
@@ -56,7 +52,6 @@ def fill(project: Project) -> dict[str, Any]:
         "tracking_dropped": _dropped(project),
         "tracking_check_ins": event_limits.check_ins(project.id, clock.now(), DROPPED_HOURS),
         "heartbeats": navigation.has_entry(HEARTBEATS),
-        "tracking_mail_form": ErrorMailForm(formdata=None, wanted=wants_mails),
         "tracking_key_form": Form(formdata=None),
         "tracking_rules": list(db.session.scalars(ignore_rules.rules_of(project))),
         "tracking_rule_form": ErrorIgnoreRuleForm(formdata=None),
@@ -98,17 +93,6 @@ def save_error_tracking(project: Project) -> Any:
     setting = queries.find_setting(project)
     db.session.commit()  # keep what was saved, and hold no locks during the request
     return sections.show(project, "operations", tracking_outcome=service.test_connection(setting, allowed))
-
-
-@pages.post(f"{BASE_PATH}/mails")
-@pages.signed_in
-@pages.allow(Ability.ADMIN_OPERATIONS)
-def save_error_mails(project: Project) -> Any:
-    """Switch one's mails about the errors of a project."""
-    form = ErrorMailForm()
-    if not form.accepted(lambda: mails.subscribe(project, current_user().id, form.wanted.data)):
-        return sections.show(project, "operations", status=422, tracking_mail_form=form)
-    return redirect(_settings(project))
 
 
 @pages.post(f"{BASE_PATH}/keys")

@@ -21,7 +21,7 @@ REQUIRED = "is a required field"
 MAX_LENGTH = 255
 AUDIT_KIND = "error_tracking_setting"
 # found out and counted by the service itself
-UNAUDITED = ("sentry_project_id", "mails_day", "mails_sent", "mails_withheld")
+UNAUDITED = ("sentry_project_id",)
 BARE = re.compile(rf"/{API_PATH}?")
 PATH = re.compile(rf"/{API_PATH}[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+/*|{BARE.pattern}")
 MAX_RESPONSE_BYTES = 1 << 20

@@ -47,6 +47,7 @@ class Outgoing:
     key: str
     policy: Policy
     acknowledge_url: str | None = None
+    stop_url: str | None = None  # of a channel of the type e-mail
 
     @property
     def links(self) -> list[tuple[str, str]]:

@@ -83,6 +83,8 @@ def text_of(message: ChannelMessage, outgoing: Outgoing) -> str:
         lines += ["", f"Open: {message.url}"]
     if outgoing.acknowledge_url is not None:
         lines += ["", f"Acknowledge: {outgoing.acknowledge_url}"]
+    if outgoing.stop_url is not None:
+        lines += ["", "-- ", f"Stop these e-mails: {outgoing.stop_url}"]
     if message.reason is not None:
         lines += ["", "-- ", f"You receive this because of {message.reason}."]
     return "\n".join(lines) + "\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
 
 import pytest
@@ -13,7 +12,6 @@ from project_service.areas.alerts.alerts.listing import AlertFilter, AlertOrder
 from project_service.areas.alerts.models import Alert, Status
 from project_service.domain.projects import DISABLED, Project
 from project_service.domain.tracker import issue_rules
-from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.issues import ISSUE, Issue
 from project_service.domain.users import User
 from project_service.kit.db.session import db, unit_of_work
@@ -27,10 +25,8 @@ from tests.areas.alerts.receivers.test_alert_receivers import (
     make_integration,
     notes,
 )
-from tests.support import sample_data
 from tests.support.git_repositories import keep_repository
-from tests.support.mails import queued_mails
-from tests.support.sample_data import DEV, MAX, SAM
+from tests.support.sample_data import DEV, MAX
 
 RECOVERY = PLAIN | {"end_time": END}
 
@@ -49,16 +45,10 @@ def post(app, project):
     return send
 
 
-@pytest.fixture
-def mails_are_sent(app, monkeypatch):
-    settings = dataclasses.replace(app.config["SETTINGS"], smtp_host="127.0.0.1")
-    monkeypatch.setitem(app.config, "SETTINGS", settings)
-
-
 def set_up(project, **fields):
     """Store the alert settings; options that are not passed are off."""
     with unit_of_work():
-        names = ("create_issue", "send_email", "send_recovery_email", "auto_close_incident")
+        names = ("create_issue", "auto_close_incident")
         settings = dict.fromkeys(names, False) | fields
         service.save_incident_setting(project, **settings)
 
@@ -66,11 +56,6 @@ def set_up(project, **fields):
 def incidents():
     db.session.remove()
     return list(db.session.scalars(select(Issue).order_by(Issue.iid)))
-
-
-def outbox():
-    db.session.remove()
-    return queued_mails()
 
 
 def test_a_firing_alert_opens_one_incident(post, project):
@@ -232,70 +217,6 @@ def test_a_closed_incident_resolves_only_its_alert(post, project, people):
     first, second = alerts()
     assert (first.status, first.ended_at is None, second.status) == (Status.RESOLVED, False, Status.TRIGGERED)
     assert notes(first)[-1] == ("Max", "changed the status to **Resolved** by closing issue #1", True)
-
-
-def test_owners_and_maintainers_are_mailed_about_new_alerts_and_recoveries(post, project, mails_are_sent):
-    with unit_of_work():
-        db.session.add(Environment(project_id=project.id, name="production", slug="production"))
-    set_up(project, send_email=True, send_recovery_email=True)
-
-    post(PLAIN | {"description": "Very full"}, PLAIN, RECOVERY)
-
-    mails = outbox()
-    subject = f"shop | Alert: production: {PLAIN['title']}"
-    assert [mail.recipient for mail in mails] == ["max@example.org", "olive@example.org"] * 2
-    assert {mail.subject for mail in mails} == {subject}
-    assert mails[0].body == (
-        "An alert has been triggered in acme/shop.\n\n"
-        "View alert details at http://localhost/acme/shop/-/alert_management/1/details\n\n"
-        "Description: Very full\n\nEnvironment: production\n"
-    )
-    assert mails[2].body.startswith("An alert has been resolved in acme/shop.\n")
-
-
-@pytest.mark.parametrize(
-    ("setting", "words"), [("send_email", ["triggered"] * 2), ("send_recovery_email", ["resolved"] * 2)]
-)
-def test_new_alerts_and_recoveries_have_separate_mail_settings(setting, words, post, project, mails_are_sent):
-    set_up(project, **{setting: True})
-
-    post(PLAIN, PLAIN, RECOVERY)
-
-    assert [mail.body.split(" in ")[0] for mail in outbox()] == [f"An alert has been {word}" for word in words]
-
-
-def test_the_owner_of_a_personal_project_is_mailed(post, people, mails_are_sent):
-    personal_project = sample_data.make_project("mine", people[SAM])
-    make_integration(personal_project)
-    set_up(personal_project, send_email=True)
-
-    post({"title": "Oh"}, project=personal_project)
-
-    assert [(mail.recipient, mail.subject) for mail in outbox()] == [("sam@example.org", "mine | Alert: Oh")]
-
-
-def test_an_acknowledged_alert_is_not_mailed_again(post, project, mails_are_sent):
-    set_up(project, send_email=True)
-    post(PLAIN)
-    before = len(outbox())
-    with unit_of_work():
-        db.session.query(Alert).one().status = Status.ACKNOWLEDGED
-
-    post(PLAIN)
-
-    assert (len(outbox()), before, alerts()[0].events) == (2, 2, 2)
-
-
-def test_no_mail_is_sent_without_the_setting(post, project, mails_are_sent):
-    post(PLAIN, RECOVERY)
-
-    assert ([alert.status for alert in alerts()], outbox()) == ([Status.RESOLVED], [])
-
-
-def test_no_mail_is_sent_without_a_mail_server(post, project):
-    set_up(project, send_email=True)
-
-    assert (post(PLAIN, RECOVERY), outbox()) == ([200, 200], [])
 
 
 @pytest.mark.both_databases

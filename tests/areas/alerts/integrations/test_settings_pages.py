@@ -570,17 +570,17 @@ def test_an_empty_test_batch_does_not_link_to_the_list(maintainer, project):
 
 def test_the_settings_of_alerts_are_saved(maintainer, project):
     before = maintainer.get(f"{OPERATIONS}?alerts=settings").text
-    response = maintainer.send(f"{OPERATIONS}/alerts", create_issue="y", send_email="y")
+    response = maintainer.send(f"{OPERATIONS}/alerts", create_issue="y")
     after = maintainer.get(response.location).text
     assert ["have been successfully saved" in page for page in (before, after)] == [False, True]
-    names = ("create_issue", "send_email", "auto_close_incident")
+    names = ("create_issue", "auto_close_incident")
 
     def checked(text):
         return [re.search(f'<input[^>]* id="{name}"[^>]*>', text).group().count("checked") for name in names]
 
     row = db.session.query(IncidentSetting).one()
     assert (checked(before), checked(after)) == ([0, 0, 1], [1, 1, 0])
-    assert (row.create_issue, row.send_email, row.auto_close_incident) == (True, True, False)
+    assert (row.create_issue, row.auto_close_incident) == (True, False)
     assert maintainer.send(f"{OPERATIONS}/alerts").status_code == 302
     assert db.session.query(IncidentSetting).one().create_issue is False
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
 
 import pytest
 from sqlalchemy import select, update
 
-from project_service.areas.error_tracking.errors import jobs, mails
+from project_service.areas.error_tracking.errors import jobs
 from project_service.areas.error_tracking.errors.models import (
     DAY_SECONDS,
     HOUR_SECONDS,
@@ -19,12 +18,11 @@ from project_service.areas.error_tracking.errors.models import (
 )
 from project_service.areas.error_tracking.settings.models import ClientKey, ErrorTrackingSetting
 from project_service.domain.tracker import issue_rules
-from project_service.kit import clock, mail
+from project_service.kit import clock
 from project_service.kit.db.session import db, unit_of_work
 from tests.areas.error_tracking.errors.test_errors import ago
 from tests.support import sample_data
-from tests.support.mails import queued_mails
-from tests.support.sample_data import DEV, MAX, OLIVE
+from tests.support.sample_data import DEV, MAX
 from tests.support.sentry_requests import Sender, track_errors
 
 PAGE = "/acme/shop/-/settings/operations"
@@ -98,57 +96,6 @@ def test_dropped_events_are_shown(visit, sender):
     shown = visit(MAX).get(PAGE).text
 
     assert ("1 too large" in shown, "1 discarded by SDKs: event processor" in shown) == (True, True)
-
-
-@pytest.fixture
-def sent(monkeypatch):
-    """Subjects and recipients of queued mails."""
-    monkeypatch.setattr(mail, "is_on", lambda: True)
-
-    def read():
-        db.session.remove()
-        return [(one.recipient, one.subject) for one in queued_mails()]
-
-    return read
-
-
-@pytest.mark.both_databases
-def test_mails_go_to_subscribers_who_still_have_access(visit, sender, sent, people):
-    sender.event(message="first")
-    for name in (MAX, OLIVE):
-        visit(name).send(f"{SETTINGS_PATH}/mails", wanted="y")
-    visit(OLIVE).send(f"{SETTINGS_PATH}/mails")
-
-    sender.event(message="low stock")
-    sender.event(message="low stock")
-
-    assert sent() == [("max@example.org", "shop | New error: low stock")]
-    assert "checked" in re.search(r'<input[^>]*name="wanted"[^>]*>', visit(MAX).get(PAGE).text)[0]
-
-
-def test_mails_are_limited_per_error_and_per_project(visit, sender, sent, as_, project, monkeypatch, run_jobs):
-    visit(MAX).send(f"{SETTINGS_PATH}/mails", wanted="y")
-    sender.event(message="again")
-    one = f"/projects/{project.id}/error_tracking/errors/{all_of(TrackedError)[0].id}"
-    as_(DEV).put(one, json={"status": "resolved"})
-    sender.event(message="again")
-    assert len(sent()) == 1
-    with unit_of_work():
-        db.session.execute(update(TrackedError).values(mailed_at=clock.now() - dt.timedelta(hours=2)))
-    as_(DEV).put(one, json={"status": "resolved"})
-    sender.event(message="again")
-    assert sent()[1:] == [("max@example.org", "shop | Regression: again")]
-
-    with unit_of_work():
-        db.session.execute(update(ErrorTrackingSetting).values(mails_sent=mails.MAX_MAILS_PER_DAY))
-    for word in ("one", "two"):
-        sender.event(message=word)
-    assert (len(sent()), setting().mails_withheld) == (2, 2)
-    with unit_of_work():
-        db.session.execute(update(ErrorTrackingSetting).values(mails_day=clock.today() - dt.timedelta(days=1)))
-    jobs.settle()
-    jobs.settle()
-    assert sent()[2:] == [("max@example.org", "shop | 2 more errors")]
 
 
 @pytest.mark.both_databases

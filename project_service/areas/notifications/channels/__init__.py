@@ -1,0 +1,1 @@
+"""Channels of projects, groups and users (notifications reference, section 5)."""

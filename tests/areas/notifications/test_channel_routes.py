@@ -1,0 +1,157 @@
+"""Channels and the log of messages through the API."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import pytest
+from sqlalchemy import select
+
+from project_service.areas.notifications.models import NotificationChannel
+from project_service.domain.audit.models import AuditEvent
+from project_service.kit import deliveries
+from project_service.kit.db.session import db
+from tests.areas.notifications.conftest import make_rule
+from tests.support.mails import queued_mails
+from tests.support.sample_data import DEV, MAX, NOBODY, OLIVE, PAGER, PHONE, RITA, SAM
+
+SECRET = "https://hooks.example.test/services/T00/B00/veryX3xY"
+
+
+@pytest.fixture
+def mails_are_on(app, monkeypatch):
+    settings = dataclasses.replace(app.config["SETTINGS"], smtp_host="127.0.0.1", smtp_port=1)
+    monkeypatch.setitem(app.config, "SETTINGS", settings)
+
+
+def channels(project):
+    return f"/projects/{project.id}/notification_channels"
+
+
+def test_a_channel_is_shown_without_its_secrets(as_maintainer, project, receiver, local_hooks):
+    created = as_maintainer.post(
+        channels(project),
+        json={"name": "ops", "type": "slack", "url": receiver.url + "/secret/x3Xy", "username": "shop"},
+    )
+
+    shown = as_maintainer.get(f"{channels(project)}/{created.json['id']}").json
+    assert (created.status_code, shown) == (201, created.json)
+    assert list(shown) == [
+        *("id", "scope", "name", "type", "enabled", "state", "target", "settings", "anonymous_actions"),
+        *("rate_per_minute", "failing_since", "last_delivered_at", "last_error", "created_at", "updated_at"),
+    ]
+    assert (shown["target"], shown["settings"], shown["state"]) == ("127.0.0.1/…x3Xy", {"username": "shop"}, "ok")
+    text = db.session.scalars(select(AuditEvent.details)).all()
+    assert "secret" not in created.text + str(text)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"type": "slack"}, {"url": ["can't be blank"]}),
+        ({"type": "slack", "url": "http://10.0.0.1/hook"}, {"url": ["is not allowed"]}),
+        ({"type": "teams", "url": "http://example.org/"}, {"url": ["must begin with https://"]}),
+        ({"type": "telegram", "chat_id": "1"}, {"token": ["is invalid"]}),
+        ({"type": "email", "address": "a@b.example"}, {"type": ["is not available: no mail server is configured"]}),
+        (PHONE | {"rate_per_minute": 61}, {"rate_per_minute": ["must be from 1 to 60"]}),
+    ],
+    ids=["blank", "local", "http", "token", "mail", "rate"],
+)
+def test_bad_channels_are_refused(fields, message, as_maintainer, project):
+    response = as_maintainer.post(channels(project), json={"name": "x"} | fields)
+
+    assert (response.status_code, response.json) == (400, {"message": message})
+
+
+def test_names_are_unique_in_any_case(as_maintainer, project):
+    as_maintainer.post(channels(project), json={"name": "Pager"} | PAGER)
+
+    response = as_maintainer.post(channels(project), json={"name": "pager"} | PAGER)
+
+    assert response.json == {"message": {"name": ["has already been taken"]}}
+
+
+def test_another_url_takes_no_secrets_along(as_maintainer, project, receiver, local_hooks):
+    fields = {"name": "x", "type": "webhook", "url": receiver.url, "custom_headers": [{"key": "X-A", "value": "b"}]}
+    number = as_maintainer.post(channels(project), json=fields).json["id"]
+
+    as_maintainer.put(f"{channels(project)}/{number}", json={"url": receiver.url + "/other"})
+
+    [channel] = db.session.scalars(select(NotificationChannel))
+    assert channel.secrets == {"url": receiver.url + "/other"}
+
+
+def test_a_test_is_sent_at_once(as_maintainer, project, receiver, local_hooks):
+    number = as_maintainer.post(channels(project), json={"name": "x", "type": "webhook", "url": receiver.url}).json[
+        "id"
+    ]
+
+    passed = as_maintainer.post(f"{channels(project)}/{number}/test")
+    receiver.status, receiver.body = 403, b"no such hook"
+    failed = as_maintainer.post(f"{channels(project)}/{number}/test")
+
+    assert (passed.status_code, passed.json["status"], passed.json["response_status"]) == (201, "delivered", "200")
+    assert receiver.bodies[0]["title"] == "Test notification from localhost"
+    assert (failed.status_code, failed.json) == (422, {"message": "HTTP 403 no such hook"})
+    log = as_maintainer.get(f"/projects/{project.id}/notification_deliveries").json
+    assert [(entry["kind"], entry["status"]) for entry in log] == [("test", "failed"), ("test", "delivered")]
+
+
+def test_an_unknown_address_is_asked_for_confirmation(as_maintainer, project, mails_are_on, browser):
+    created = as_maintainer.post(channels(project), json={"name": "x", "type": "email", "address": "jo@example.net"})
+
+    [mail] = queued_mails()
+    link = next(word for word in mail.body.split() if "/confirm/" in word)
+    page = browser.get(link)
+    browser.post(link, data={"csrf_token": re.search(r'name="csrf_token"[^>]*value="([^"]+)"', page.text)[1]})
+    shown = as_maintainer.get(f"{channels(project)}/{created.json['id']}").json
+    assert (created.json["state"], created.json["target"]) == ("unconfirmed", "j…@example.net")
+    assert (page.status_code, shown["state"]) == (200, "ok")
+
+
+def test_the_address_of_a_member_needs_no_confirmation(as_maintainer, project, mails_are_on):
+    created = as_maintainer.post(channels(project), json={"name": "x", "type": "email", "address": "dev@example.org"})
+
+    assert (created.json["state"], queued_mails()) == ("ok", [])
+
+
+@pytest.mark.parametrize(
+    ("person", "read", "write"),
+    [(OLIVE, 200, 201), (MAX, 200, 201), (DEV, 200, 403), (RITA, 403, 403), (SAM, 404, 404), (NOBODY, 401, 401)],
+    ids=["owner", "maintainer", "developer", "reporter", "stranger", "anonymous"],
+)
+def test_developers_read_and_maintainers_write(person, read, write, as_, project):
+    client = as_(person)
+
+    assert client.get(channels(project)).status_code == read
+    assert client.post(channels(project), json={"name": "x"} | PAGER).status_code == write
+
+
+def test_a_project_uses_channels_of_its_group(as_, project, group):
+    as_(OLIVE).post(f"/groups/{group.id}/notification_channels", json={"name": "all"} | PAGER)
+
+    [listed] = as_(DEV).get(channels(project)).json
+    changed = as_(OLIVE).put(f"{channels(project)}/{listed['id']}", json={"name": "mine"})
+    assert (listed["scope"], changed.status_code) == ("group", 404)
+    assert changed.json == {"message": "404 Notification Channel Not Found"}
+
+
+def test_members_are_told_by_mail_with_headers_for_filters(post, send, project, mails_are_on, monkeypatch):
+    sent = []
+    monkeypatch.setattr(
+        "project_service.kit.mail.send_now",
+        lambda mail: sent.append(mail) or deliveries.DeliveryOutcome(deliveries.DeliveryResult.DELIVERED),
+    )
+    make_rule(project, {"type": "members", "access_level": 40})
+
+    post({"title": "Disk full", "description": "Very full"})
+    send()
+
+    assert sorted(mail.recipient for mail in sent) == ["max@example.org", "olive@example.org"]
+    assert {mail.subject for mail in sent} == {"shop | Alert: Disk full"}
+    assert sent[0].body.startswith(
+        "An alert has been triggered in acme/shop.\n\n"
+        "View alert details at http://localhost/acme/shop/-/alert_management/1/details\n\nDescription: Very full\n"
+    )
+    assert sent[0].headers["References"].startswith("<alert-")

@@ -44,6 +44,16 @@ def announce_feedback(project: Project, finding: Finding | None) -> None:
     hook_events.announce(FLAG, project, payload)
 
 
+def finding_of(feedback: Feedback) -> Finding | None:
+    """Return the newest finding that feedback is about; ``None`` without one, or if no hook listens."""
+    if not hook_events.listeners(feedback.project_id, FLAG):
+        return None
+    uuid = feedback.finding_uuid
+    same = Finding.uuid == uuid if uuid else Finding.project_fingerprint == feedback.project_fingerprint
+    newest = select(Finding.id).where(Finding.project_id == feedback.project_id, same).order_by(Finding.id.desc())
+    return next(iter(_loaded(list(db.session.scalars(newest.limit(1))))), None)
+
+
 def _loaded(ids: Sequence[int]) -> Sequence[Finding]:
     shown = joinedload(Finding.pipeline).joinedload(Pipeline.project)
     return db.session.scalars(select(Finding).where(Finding.id.in_(ids)).options(shown).order_by(Finding.id)).all()

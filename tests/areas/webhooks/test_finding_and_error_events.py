@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from sqlalchemy import select
+
 from project_service.areas.error_tracking.collection.follow_ups import follow_up
 from project_service.areas.error_tracking.errors.models import ErrorStatus, TrackedError
 from project_service.areas.error_tracking.errors.service import change_status
+from project_service.areas.vulnerabilities.findings.service import undo_dismissal
+from project_service.areas.vulnerabilities.models import DISMISSAL, Feedback
+from project_service.domain.projects import Project
 from project_service.domain.users import User
 from project_service.kit import deliveries
 from project_service.kit.db.session import db, unit_of_work
@@ -26,16 +31,16 @@ def test_new_findings_and_their_feedback_have_the_keys_of_the_sample(as_admin, m
     [finding] = as_admin.get(f"/projects/{project.id}/vulnerability_findings").json
     for kind in ("issue", "dismissal"):
         assert send_feedback(as_admin, feedback_on(finding, kind)).status_code < 300
+    with unit_of_work():
+        dismissal = db.session.scalars(select(Feedback).where(Feedback.feedback_type == DISMISSAL)).one()
+        undo_dismissal(db.session.get_one(Project, project.id), dismissal)
     deliveries.send_all_due()
 
-    assert attributes(receiver, "state", "uuid") == [
-        ("detected", finding["uuid"]),
-        ("detected", finding["uuid"]),
-        ("dismissed", finding["uuid"]),
-    ]
+    states = ("detected", "detected", "dismissed", "detected")
+    assert attributes(receiver, "state", "uuid") == [(state, finding["uuid"]) for state in states]
     for body in receiver.bodies:
         check_sample("vulnerability", body)
-    assert [len(body["object_attributes"]["issues"]) for body in receiver.bodies] == [0, 1, 1]
+    assert [len(body["object_attributes"]["issues"]) for body in receiver.bodies] == [0, 1, 1, 1]
     assert set(receiver.header("X-Gitlab-Event")) == {"Vulnerability Hook"}
 
 

@@ -100,8 +100,7 @@ def create_issue(author: User, project: Project, finding: Finding) -> Issue:
 def undo_dismissal(project: Project, feedback: Feedback) -> None:
     """Delete a dismissal."""
     lock_feedback(project)
-    about = feedback.pipeline or queries.requested_pipeline(project)
-    named = queries.finding_of_feedback(about, feedback.finding_uuid, feedback.project_fingerprint)
+    named = hooks.finding_of(feedback)
     withdraw_dismissal(feedback)
     delete_locked(feedback)
     hooks.announce_feedback(project, named)

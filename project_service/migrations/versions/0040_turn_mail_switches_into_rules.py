@@ -9,8 +9,8 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0012"
-down_revision = "0009"
+revision = "0040"
+down_revision = "0025"
 branch_labels = None
 depends_on = None
 

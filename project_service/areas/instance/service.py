@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from typing import Any
+from typing import Any, Required, TypedDict, Unpack
 
 from project_service.access import audit
 from project_service.areas.instance.schemas import SettingsUpdateSchema
@@ -24,7 +24,19 @@ BOOLEANS = {"true": True, "1": True, "100": True, "false": False, "0": False}
 PERCENTAGE_KEYS = ("percentage_of_actors", "percentage_of_time")
 
 
-def set_feature(name: str, **fields: Any) -> dict[str, Any]:
+class FeatureFields(TypedDict, total=False):
+    """What a feature is set to, and for whom, by the names of the API."""
+
+    value: Required[str | None]
+    key: str | None
+    feature_group: str | None
+    user: str | None
+    group: str | None
+    project: str | None
+    force: bool | None
+
+
+def set_feature(name: str, **fields: Unpack[FeatureFields]) -> dict[str, Any]:
     """Set a feature for all, for some actors or for a percentage; an unknown name creates a feature."""
     if len(name) > path_rules.LONGEST:
         raise Invalid(name=path_rules.TOO_LONG)
@@ -33,7 +45,8 @@ def set_feature(name: str, **fields: Any) -> dict[str, Any]:
     instance_settings.lock_gates()
     value = (fields["value"] or "").strip().lower()
     actors = _actors(fields)
-    groups = [fields["feature_group"]] if fields.get("feature_group") else []
+    feature_group = fields.get("feature_group")
+    groups = [feature_group] if feature_group else []
     if value in BOOLEANS if actors or groups else value in ("true", "false"):
         _set_boolean(name, on=BOOLEANS[value], actors=actors, groups=groups)
     elif PERCENTAGE.fullmatch(value) and int(value) <= 100:
@@ -141,7 +154,7 @@ def _set_boolean(name: str, *, on: bool, actors: list[str], groups: list[str]) -
                 instance_settings.remove_gate(name, key, value)
 
 
-def _actors(fields: dict[str, Any]) -> list[str]:
+def _actors(fields: FeatureFields) -> list[str]:
     actors = []
     for text in _split(fields.get("user")):
         user = user_by(text)

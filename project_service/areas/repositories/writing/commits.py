@@ -6,7 +6,7 @@ import base64
 import binascii
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, Required, TypedDict, Unpack
 
 from sqlalchemy import select
 
@@ -40,6 +40,16 @@ CHANGED = "The file has changed since you started editing it: {}"
 Action = Mapping[str, Any]
 
 
+class CommitFields(TypedDict, total=False):
+    """What a commit is made on and what it says."""
+
+    branch: Required[str]
+    commit_message: Required[str]
+    start_branch: str | None
+    author_name: str | None
+    author_email: str | None
+
+
 def may_write(requester: Caller, project: Project, branch: str) -> bool:
     """Whether the protection of a branch, which need not exist, admits a user who may push to the project."""
     protected = list(db.session.scalars(select(ProtectedBranch).where(ProtectedBranch.project_id == project.id)))
@@ -48,7 +58,12 @@ def may_write(requester: Caller, project: Project, branch: str) -> bool:
 
 
 def commit(
-    requester: Caller, project: Project, actions: Sequence[Action], *, changed: str = CHANGED, **fields: Any
+    requester: Caller,
+    project: Project,
+    actions: Sequence[Action],
+    *,
+    changed: str = CHANGED,
+    **fields: Unpack[CommitFields],
 ) -> str:
     """Commit actions to ``branch``, which begins at ``start_branch`` if it is new; return the id of the commit.
 
@@ -151,7 +166,7 @@ def _check_unchanged(code: CodeRepository, start: Commit | None, action: Action,
         raise BadRequest(changed.format(path))
 
 
-def _commit_text(tree: str, start: Commit | None, user: User, fields: Mapping[str, Any]) -> bytes:
+def _commit_text(tree: str, start: Commit | None, user: User, fields: CommitFields) -> bytes:
     committer = first_commits.signature(user)
     author = first_commits.signature(user, name=fields.get("author_name"), email=fields.get("author_email"))
     parent = f"parent {start.id}\n" if start is not None else ""

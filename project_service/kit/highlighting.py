@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from project_service.kit import highlighter
+from project_service.kit.safe_html import as_markup
 
 MAX_PROCESSOR_SECONDS = 0.22
 MAX_SECONDS = 2.0
@@ -96,7 +97,7 @@ def highlight(lines: Sequence[str], language: str) -> list[Markup]:
     finally:
         _processes.release()
     highlighted = output.decode(errors="replace").split("\n")[:-1]
-    return [Markup(line) for line in highlighted] if len(highlighted) <= len(lines) else []  # noqa: S704  # escaped by Pygments
+    return [as_markup(line) for line in highlighted] if len(highlighted) <= len(lines) else []
 
 
 def _run(language: str, content: bytes) -> bytes:

@@ -21,6 +21,7 @@ from jinja2 import Environment
 from markupsafe import Markup, escape
 
 from project_service.kit import text_links
+from project_service.kit.safe_html import as_markup
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -142,7 +143,7 @@ def block(text: str | None, addresses: RelativeAddresses | None = None, *, tasks
 
 def linked(text: str) -> Markup:
     """Return a text without formatting, with what it refers to as links."""
-    return _as_markup(_linked(str(escape(text))))
+    return as_markup(_linked(str(escape(text))))
 
 
 def toggled(text: str, number: int, *, checked: bool) -> str | None:
@@ -195,12 +196,7 @@ def _spend(text: str, rendered: str | None) -> Markup | None:
     if cost > left:
         return None
     g.markdown_characters_left = left - cost
-    return _as_markup(rendered)
-
-
-def _as_markup(safe: str) -> Markup:
-    """Return HTML that was sanitized or escaped."""
-    return Markup(safe)  # noqa: S704
+    return as_markup(rendered)
 
 
 def _render(

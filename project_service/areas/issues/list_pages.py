@@ -49,7 +49,7 @@ MAX_SELECTED = 100
 
 
 @dataclass(frozen=True, slots=True)
-class ListQuery:
+class IssueListQuery:
     """What the query of the page asks for; unknown words count as not given."""
 
     given: dict[str, str]
@@ -57,7 +57,7 @@ class ListQuery:
     order: str
 
     @classmethod
-    def of(cls, args: Mapping[str, str]) -> ListQuery:
+    def of(cls, args: Mapping[str, str]) -> IssueListQuery:
         """Read a query."""
         given = {name: args.get(name, "").strip() for name in FILTERS}
         if given["issue_type"] not in TYPES:
@@ -153,7 +153,7 @@ def _changes(project: Project) -> Any:
 
 
 def _page(project: Project, form: Form) -> str:
-    wanted = ListQuery.of(request.args)
+    wanted = IssueListQuery.of(request.args)
     page = read_page(
         IssueListing(IssueFilter.of(caller(), project, **wanted.filters), project), request.args.get("page")
     )

@@ -42,7 +42,7 @@ def create_upload(project: Project, fields: dict[str, Any]) -> dict[str, Any]:
 @api.get(UPLOADS)
 @api.signed_in
 @api.allow(Ability.ADMIN_PROJECT)
-@api.response(200, schemas.UploadSchema(many=True))
+@api.response(200, schemas.ProjectUploadSchema(many=True))
 @api.paged
 def list_uploads(project: Project) -> Select[ProjectFile]:
     """List the uploads of a project, the newest first."""

@@ -15,7 +15,7 @@ class UploaderSchema(Schema):
     name = fields.String()
 
 
-class UploadSchema(Schema):
+class ProjectUploadSchema(Schema):
     """An upload in a list."""
 
     id = fields.Integer()

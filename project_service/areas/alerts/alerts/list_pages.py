@@ -42,7 +42,7 @@ SEVERITIES = {severity.name.lower(): severity for severity in Severity}
 
 
 @dataclass(frozen=True, slots=True)
-class ListQuery:
+class AlertListQuery:
     """What the query of the page asks for; unknown words count as not given."""
 
     given: dict[str, str]
@@ -51,7 +51,7 @@ class ListQuery:
     tab: str
 
     @classmethod
-    def of(cls, args: Mapping[str, str]) -> ListQuery:
+    def of(cls, args: Mapping[str, str]) -> AlertListQuery:
         """Read a query."""
         given = {name: args.get(name, "").strip() for name in FILTERS}
         severity = SEVERITIES.get(given["severity"])
@@ -93,7 +93,7 @@ def list_alerts(project: Project) -> Any:
 @pages.allow(Ability.READ_ALERTS)
 def count_new_alerts(project: Project) -> Any:
     """Count the alerts of the same list that were received after it was shown, for scripts."""
-    wanted, after = ListQuery.of(request.args), whole_number(request.args.get("after", ""))
+    wanted, after = AlertListQuery.of(request.args), whole_number(request.args.get("after", ""))
     selection = listing.alerts_matching(project, wanted.filters)
     count = selection.count_after(after, wanted.statuses, MAX_NEW_ALERTS) if after is not None else 0
     return json_response({"count": count, "is_more": count == MAX_NEW_ALERTS})
@@ -105,13 +105,13 @@ def count_new_alerts(project: Project) -> Any:
 def change_alerts(project: Project) -> Any:
     """Change status and assignee of the selected alerts, or of all that the list has."""
     form = Form()
-    if accepted := form.accepted(lambda: _change(project, ListQuery.of(request.args))):
+    if accepted := form.accepted(lambda: _change(project, AlertListQuery.of(request.args))):
         flash(_described(accepted.result))
         return redirect(f"/{project.full_path}/-/alert_management{navigation.with_query()}")
     return _page(project, form), 422
 
 
-def _change(project: Project, wanted: ListQuery) -> bulk.BulkChange:
+def _change(project: Project, wanted: AlertListQuery) -> bulk.BulkChange:
     word, username = request.form.get("status", ""), request.form.get("assign_to", "").strip().removeprefix("@")
     if word and word not in STATUSES:
         raise Invalid(base="Invalid status")
@@ -150,7 +150,7 @@ def _page(project: Project, form: Form) -> str:
     )
     if opsgenie is not None:
         return render_template("alerts/opsgenie.html", project=project, integration=opsgenie)
-    wanted = ListQuery.of(request.args)
+    wanted = AlertListQuery.of(request.args)
     selection = listing.alerts_matching(project, wanted.filters, wanted.order)
     page = read_page(selection.ordered(wanted.order, wanted.statuses), request.args.get("page"))
     silencing.load_silences(page.rows)

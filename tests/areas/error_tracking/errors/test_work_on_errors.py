@@ -291,7 +291,7 @@ def test_assignees_and_mentioned_users_get_to_do_items(sender, errors, as_, peop
     [assigned] = as_(MAX).get("/todos").json
     [mentioned] = as_(RITA).get("/todos", query_string={"type": "ErrorTracking::Error"}).json
     assert (assigned["action_name"], assigned["target"]["title"]) == ("assigned", "low")
-    assert (mentioned["action_name"], mentioned["target_url"].endswith("/details")) == ("mentioned", True)
+    assert (mentioned["action_name"], "#note_" in mentioned["target_url"]) == ("mentioned", True)
     assert as_(GUS).get("/todos").json == []
     as_(MAX).put(one, json={"status": "resolved"})
     assert as_(MAX).get("/todos").json == []

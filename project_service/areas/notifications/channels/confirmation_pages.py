@@ -13,7 +13,7 @@ from project_service.kit.http.errors import UnknownRoute
 from project_service.kit.http.forms import Form
 
 pages = PageBlueprint("notification_links", __name__)
-CONFIRM, STOP = "/-/notifications/confirm/<channel_token>", "/-/notifications/stop/<channel_token>"
+CONFIRM, STOP = "/-/notifications/confirm/<channel_token>", "/-/notifications/stop/<stop_token>"
 
 
 @pages.get(CONFIRM)
@@ -36,20 +36,20 @@ def confirm_address(channel_token: str) -> Any:
 
 @pages.get(STOP)
 @pages.allow(Ability.ANYBODY)
-def ask_stop(channel_token: str) -> Any:
+def ask_stop(stop_token: str) -> Any:
     """Ask whether mails are to stop."""
-    return _page(confirming.STOP, channel_token)
+    return _page(confirming.STOP, stop_token)
 
 
 @pages.post(STOP)
 @pages.allow(Ability.ANYBODY)
-def stop_mails(channel_token: str) -> Any:
+def stop_mails(stop_token: str) -> Any:
     """Stop the mails of a channel."""
-    channel = confirming.find(confirming.STOP, channel_token)
+    channel = confirming.find(confirming.STOP, stop_token)
     if channel is None:
         raise UnknownRoute
     confirming.stop(channel)
-    return _page(confirming.STOP, channel_token, done=True)
+    return _page(confirming.STOP, stop_token, done=True)
 
 
 def _page(purpose: str, channel_token: str, *, done: bool = False) -> str:

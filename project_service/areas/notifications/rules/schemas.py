@@ -9,8 +9,6 @@ from project_service.domain.notifications.models import KINDS, SEVERITIES
 from project_service.kit.http import fields
 from project_service.kit.http.schemas import Schema
 
-TARGET_TYPES = ("channel", "members", "user")
-
 
 class NotificationRuleSchema(Schema):
     """A rule."""
@@ -45,7 +43,7 @@ class MatcherSchema(Schema):
 class TargetSchema(Schema):
     """Who is told: a channel, the members with at least a role, or a user."""
 
-    type = fields.String(required=True, choices=TARGET_TYPES)
+    type = fields.String(required=True, allow_blank=False)
     id = fields.Integer()
     access_level = fields.Integer(choices=(10, 20, 30, 40, 50))
     username = fields.String()

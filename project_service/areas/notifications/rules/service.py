@@ -33,6 +33,7 @@ MAX_VALUE_LENGTH = 255
 WAIT_SECONDS, INTERVAL_SECONDS = (0, 300), (30, 86_400)
 TIME = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
 PATH = re.compile(r"payload\.[^.\s]+(\.[^.\s]+)*")
+TARGETS = {"channel": "id", "members": "access_level", "user": "username"}  # type and what names it
 UNAUDITED = ("project_id", "group_id")
 CHECKED = ("name", "events", "targets", "matchers", "active_periods", "group_wait", "group_interval")
 NULLABLE = ("min_severity", "environment")
@@ -100,7 +101,9 @@ def _period(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _target(given: dict[str, Any]) -> dict[str, Any]:
-    name = {"channel": "id", "members": "access_level", "user": "username"}[given["type"]]
+    if given["type"] not in TARGETS:
+        raise BadParameters("targets does not have a valid value")
+    name = TARGETS[given["type"]]
     return {"type": given["type"], name: given.get(name)}
 
 

@@ -12,7 +12,7 @@ from sqlalchemy import func, select
 from project_service.areas.alerts.models import AlertIntegration, AlertRequest
 from project_service.areas.error_tracking.errors.models import TARGET as ERROR
 from project_service.areas.error_tracking.errors.models import TrackedError
-from project_service.areas.error_tracking.releases.models import ErrorRelease
+from project_service.areas.error_tracking.releases.models import ErrorRelease, SourceMapBundle
 from project_service.areas.error_tracking.settings.models import ClientKey, ErrorIgnoreRule
 from project_service.areas.members.models import Invitation
 from project_service.areas.notifications.models import NotificationChannel, NotificationDelivery
@@ -107,6 +107,7 @@ def page_addresses(app: Flask, project: Project, people: dict[str, User]) -> dic
         "error_id": TrackedError,
         "key_id": ClientKey,
         "rule_id": ErrorIgnoreRule,
+        "bundle_id": SourceMapBundle,
         "finding_id": Finding,
         "heartbeat_id": Heartbeat,
         "silence_id": Silence,

@@ -243,6 +243,7 @@ def values(
         "change": "done",
         "merged_id": 0,
         "version": store(ErrorRelease(project_id=project.id, version="shop@1.0")).version,
+        "bundle_id": sample_data.make_source_map_bundle(project, "shop@1.1", people[OLIVE]).id,
         "rule_id": store(ErrorIgnoreRule(project_id=project.id, title="Script error*")).id,
     }
 

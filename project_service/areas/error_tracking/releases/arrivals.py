@@ -9,12 +9,17 @@ from sqlalchemy import func, select
 
 from project_service.areas.error_tracking.collection.event_parsing import ParsedEvent
 from project_service.areas.error_tracking.collection.javascript_stacks import StackKey
+from project_service.areas.error_tracking.errors.models import TrackedErrorEvent
 from project_service.areas.error_tracking.releases import jobs, lookup, problems, stack_details
 from project_service.areas.error_tracking.releases.models import MISSING, PENDING, ResolvedStack
 from project_service.areas.error_tracking.releases.problems import Problem
+from project_service.domain.rate_limits import RateLimit
+from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.session import db, insert
+from project_service.kit.http.errors import BadRequest
 
+RESOLUTIONS = RateLimit("error_tracking:resolve", 10)  # of a user in a minute
 MAX_STACKS_A_MINUTE = 100
 MAX_PROBLEMS = 5
 MINUTE = dt.timedelta(minutes=1)
@@ -67,3 +72,17 @@ def queue_stack(project_id: int, stack: StackKey) -> None:
     added = db.session.scalar(row.on_conflict_do_nothing().returning(ResolvedStack.digest))
     if added is not None and has_files:
         jobs.resolve_stack.defer(project_id, stack.digest)
+
+
+def resolve_again(user: User, event: TrackedErrorEvent) -> None:
+    """Have the stack of an event resolved with the source maps that there are now.
+
+    Raises:
+        BadRequest: it has no frames of scripts.
+        TooManyRequests: the user has asked too often.
+
+    """
+    if event.stack is None:
+        raise BadRequest("400 Bad request - the event has no frames of scripts that source maps could resolve")
+    RESOLUTIONS.check(user.id)
+    jobs.resolve_stack.defer(event.project_id, event.stack)

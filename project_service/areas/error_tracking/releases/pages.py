@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import render_template, request
+from flask import flash, redirect, render_template, request
 
 from project_service.access.abilities import Ability
+from project_service.access.identity import current_user
 from project_service.access.pages import PageBlueprint
-from project_service.areas.error_tracking.releases import queries, release_history
+from project_service.areas.error_tracking.errors import queries as error_queries
+from project_service.areas.error_tracking.releases import arrivals, queries, release_history
 from project_service.areas.error_tracking.releases.models import SourceMapBundle
 from project_service.domain.projects import Project
+from project_service.kit.db.locking import delete_locked
 from project_service.kit.db.session import db
 from project_service.kit.http import urls
+from project_service.kit.http.forms import Form, confirmation
 
 pages = PageBlueprint("error_release_pages", __name__)
 
@@ -58,3 +62,41 @@ def show_error_release(project: Project, version: str) -> Any:
         deploys=db.session.scalars(release_history.deploys_of([release.id]).limit(MAX_SHOWN_DEPLOYS)).all(),
         bundles=db.session.scalars(of_release.limit(MAX_BUNDLES)).all(),
     )
+
+
+@pages.get("/<path:project>/-/error_tracking/source_maps/<int:bundle_id>/delete")
+@pages.signed_in
+@pages.allow(Ability.DELETE_ERRORS)
+def ask_delete_source_map(project: Project, bundle_id: int) -> Any:
+    """Ask before an upload is removed."""
+    bundle = queries.find_bundle(project, bundle_id)
+    named = f"of the release {bundle.release}" if bundle.release else "that is found by debug id"
+    question = f"The upload {named} is removed with its files. Stacks that were resolved with it stay as they are."
+    return confirmation("Remove upload?", question, "Remove upload", _releases(project), project=project)
+
+
+@pages.post("/<path:project>/-/error_tracking/source_maps/<int:bundle_id>/delete")
+@pages.signed_in
+@pages.allow(Ability.DELETE_ERRORS)
+def delete_source_map(project: Project, bundle_id: int) -> Any:
+    """Remove an upload."""
+    delete_locked(queries.find_bundle(project, bundle_id))
+    return redirect(_releases(project))
+
+
+@pages.post("/<path:project>/-/error_tracking/<error_id>/events/<event_id>/resolve")
+@pages.signed_in
+@pages.allow(Ability.UPDATE_ERRORS)
+def resolve_event_again(project: Project, error_id: str, event_id: str) -> Any:
+    """Resolve the stack of an event with the source maps that there are now."""
+    event = error_queries.find_event(error_queries.find_error(project, error_id), event_id)
+    form = Form()
+    if form.accepted(lambda: arrivals.resolve_again(current_user(), event)):
+        flash("The source maps are applied: reload this page in a few seconds.")
+    else:
+        flash(" ".join(form.problems) or "The form has expired: try it again.")
+    return redirect(f"/{project.full_path}/-/error_tracking/{error_id}/details?event={event.event_id}")
+
+
+def _releases(project: Project) -> str:
+    return f"/{project.full_path}/-/error_tracking/releases"

@@ -8,21 +8,18 @@ from sqlalchemy import Select
 
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint, WithSchema
-from project_service.access.identity import caller
+from project_service.access.identity import current_user
 from project_service.areas.error_tracking.errors import queries as error_queries
-from project_service.areas.error_tracking.releases import jobs, queries, schemas
+from project_service.areas.error_tracking.releases import arrivals, queries, schemas
 from project_service.areas.error_tracking.releases.models import SourceMapArtifact, SourceMapBundle
 from project_service.areas.error_tracking.releases.queries import ReleaseSummary
 from project_service.domain.projects import Project
-from project_service.domain.rate_limits import RateLimit
 from project_service.kit.db.locking import delete_locked
-from project_service.kit.http.errors import BadRequest
 
 api = ApiBlueprint("error_releases", __name__, description="Releases of errors, and uploaded source maps.")
 
 RELEASES = "/projects/<project>/error_tracking/releases"
 SOURCE_MAPS = "/projects/<project>/error_tracking/source_maps"
-RESOLUTIONS = RateLimit("error_tracking:resolve", 10)
 
 
 @api.get(RELEASES)
@@ -83,7 +80,4 @@ def delete_source_map(project: Project, bundle_id: int) -> None:
 def resolve_error_event(project: Project, error_id: str, event_id: str) -> None:
     """Resolve the stack of an event again, with the source maps that there are now."""
     event = error_queries.find_event(error_queries.find_error(project, error_id), event_id)
-    RESOLUTIONS.check(caller().user_id or 0)
-    if event.stack is None:
-        raise BadRequest("400 Bad request - the event has no frames of scripts that source maps could resolve")
-    jobs.resolve_stack.defer(project.id, event.stack)
+    arrivals.resolve_again(current_user(), event)

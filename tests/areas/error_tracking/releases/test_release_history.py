@@ -179,3 +179,21 @@ def test_bundles_of_a_release_are_assembled_for_its_projects(uploader):
     assert uploader.open("POST", "releases/1.0/assemble/", json=body).json["state"] == "ok"
     assert len(uploader.open("GET", "/api/0/projects/acme/shop/releases/1.0/files/").json) == 2
     assert uploader.open("POST", "releases/nothing/assemble/", json=body).status_code == 404
+
+
+def test_pages_remove_uploads_and_apply_source_maps_again(app, uploader, visit, as_, project, run_jobs):
+    sent = Sender(app, track_errors(project)).event(**event(release="1.0")).json["id"]
+    uploader.upload(build(), version="1.0")
+    [error] = as_(RITA).get(f"/projects/{project.id}/error_tracking/errors").json
+    one = f"/acme/shop/-/error_tracking/{error['id']}"
+
+    assert "Apply source maps again" in visit(DEV).get(f"{one}/details").text
+    visit(DEV).send(f"{one}/events/{sent}/resolve")
+    run_jobs()
+    assert "Apply source maps again" not in visit(DEV).get(f"{one}/details").text
+    page = visit(MAX).get(PAGE).text
+    path = f"/acme/shop/-/error_tracking/source_maps/{page.partition('/source_maps/')[2].partition('/')[0]}/delete"
+    assert "of the release 1.0" in visit(MAX).get(path).text
+    assert visit(MAX).send(path).headers["Location"] == PAGE
+    assert "Nothing was uploaded: frames" in visit(DEV).get(PAGE).text
+    assert visit(DEV).get(path).status_code in (403, 404)

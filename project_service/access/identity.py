@@ -17,7 +17,7 @@ from project_service.domain import project_access, resource_bots, two_factor
 from project_service.domain.instance_settings import value_of
 from project_service.domain.project_access import ProjectAccess, access_of
 from project_service.domain.todos import Todo
-from project_service.domain.tokens import BrowserSession, PersonalAccessToken, digest_of
+from project_service.domain.tokens import SELF_ROTATE, BrowserSession, PersonalAccessToken, digest_of
 from project_service.domain.users import ACTIVE, BLOCKED, SYSTEM_THEME, User, user_by
 from project_service.kit import clock
 from project_service.kit.db.base import table_of
@@ -234,6 +234,10 @@ def check_scopes(scopes: tuple[str, ...], allowed: tuple[str, ...] | None, metho
     """Raise ``InsufficientScope`` unless one of the scopes allows the method (common reference, section 6.3)."""
     if allowed is None or "api" in scopes:
         return
+    if SELF_ROTATE in allowed:
+        if SELF_ROTATE in scopes:
+            return
+        raise InsufficientScope(f"api {SELF_ROTATE}")
     reading = method in READ_METHODS
     if reading and ("read_api" in scopes or any(scope in scopes for scope in allowed)):
         return

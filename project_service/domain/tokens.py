@@ -12,6 +12,7 @@ from project_service.kit import clock
 from project_service.kit.db.base import Model, Timestamps
 from project_service.kit.security import tokens
 
+SELF_ROTATE = "self_rotate"  # lets a token replace itself, and do nothing else
 SCOPES = (
     "api",
     "read_user",
@@ -20,6 +21,7 @@ SCOPES = (
     "write_repository",
     "read_registry",
     "write_registry",
+    SELF_ROTATE,
     "sudo",
 )
 # those of access tokens of projects and groups

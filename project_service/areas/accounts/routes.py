@@ -17,7 +17,7 @@ from project_service.areas.accounts.sign_in import two_factor
 from project_service.areas.accounts.tokens import queries, schemas
 from project_service.areas.accounts.tokens import service as token_service
 from project_service.domain.schemas import UserBasicSchema
-from project_service.domain.tokens import PersonalAccessToken
+from project_service.domain.tokens import SELF_ROTATE, PersonalAccessToken
 from project_service.domain.users import User, find_user
 from project_service.kit.http.errors import BadRequest, Forbidden, MethodNotAllowed, RecordNotFound, Unauthorized
 from project_service.kit.http.preconditions import unmodified
@@ -173,6 +173,7 @@ def revoke_current_token() -> None:
 
 
 @api.post("/personal_access_tokens/self/rotate")
+@api.scopes(SELF_ROTATE)
 @api.signed_in
 @api.allow(Ability.SIGNED_IN)
 @api.arguments(schemas.TokenRotateSchema)

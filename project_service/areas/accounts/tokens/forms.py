@@ -17,6 +17,7 @@ SCOPE_TEXTS = {
     "write_repository": "write_repository: clone, fetch and push with git",
     "read_registry": "read_registry: not used by this server",
     "write_registry": "write_registry: not used by this server",
+    "self_rotate": "self_rotate: replace this token by a new one, by the API",
     "sudo": "sudo: act as any other user (administrators)",
 }
 

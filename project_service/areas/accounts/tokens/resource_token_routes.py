@@ -12,7 +12,7 @@ from project_service.access.guards import numeric
 from project_service.access.identity import caller
 from project_service.areas.accounts.tokens import queries, resource_tokens, schemas
 from project_service.domain.resource_bots import ProjectOrGroup
-from project_service.domain.tokens import PersonalAccessToken
+from project_service.domain.tokens import SELF_ROTATE, PersonalAccessToken
 from project_service.kit.http.errors import MethodNotAllowed, NotFound
 
 api = ApiBlueprint("resource_tokens", __name__, description="Access tokens of projects and groups.")
@@ -44,6 +44,7 @@ def create_access_token(subject: ProjectOrGroup, fields: dict[str, Any]) -> Pers
 
 @api.post(f"{OF_PROJECT}/self/rotate", endpoint="rotate_own_project_access_token")
 @api.post(f"{OF_GROUP}/self/rotate", endpoint="rotate_own_group_access_token")
+@api.scopes(SELF_ROTATE)
 @api.signed_in
 @api.allow(project=Ability.READ_PROJECT, group=Ability.READ_GROUP)
 @api.arguments(schemas.TokenRotateSchema)

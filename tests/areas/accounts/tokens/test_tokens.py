@@ -196,6 +196,7 @@ def test_a_read_api_token_reads_everything_and_writes_nothing(endpoint, people, 
         request: insufficient("read_user api read_api" if request[1].startswith("/users") else "api read_api")
         for request in written
     }
+    refused["POST", "/personal_access_tokens/self/rotate"] = insufficient("api self_rotate")
     assert {request: response.status_code for request, response in written.items()} == dict.fromkeys(written, 403)
     assert {request: response.json for request, response in written.items()} == refused
 
@@ -544,3 +545,15 @@ def test_tokens_are_stored_as_digests_only(people, as_admin):
     stored = db.session.query(PersonalAccessToken).filter_by(name="ci").one()
 
     assert all(secret not in str(getattr(stored, column.key)) for column in PersonalAccessToken.__table__.columns)
+
+
+def test_a_token_for_its_own_rotation_can_do_nothing_else(people, client_of):
+    client = client_of(people[SAM], "self_rotate")
+
+    refused = [client.get(path).status_code for path in ("/user", "/projects", "/personal_access_tokens")]
+    rotated = client.post("/personal_access_tokens/self/rotate")
+
+    assert refused == [403, 403, 403]
+    assert (rotated.status_code, rotated.json["scopes"]) == (200, ["self_rotate"])
+    reader = client_of(people[SAM], "read_api").post("/personal_access_tokens/self/rotate")
+    assert (reader.status_code, reader.json) == (403, insufficient("api self_rotate"))

@@ -66,6 +66,7 @@ TOKEN_PAGES = "/<path:project>/-/settings/access_tokens /groups/<path:group>/-/s
 JOB_VARIABLES = "/<path:project>/-/settings/ci_cd/job_variables /<path:project>/-/settings/ci_cd/job_variables/download"
 HOME, EACH = "/ /-/overview /<path:full_path>", "the first rows of each project, by an index, as many as are shown"
 PANELS = ("alerts", "tracked_errors", "tracked_findings", "issues", "issue_assignees", "projects", "anon_1", "anon_2")
+ISSUES_ACROSS = "/issues /groups/<group>/issues /issues_statistics /groups/<group>/issues_statistics"
 ALLOWED = (
     *(
         Allowed(what, table, SEARCHES, FOUND)
@@ -95,6 +96,11 @@ ALLOWED = (
     Allowed(SORTED, "anon_2", "/dashboard/projects /events", MERGED),
     Allowed(SORTED, "events", "/dashboard/projects /events", MERGED),
     Allowed(READ, "issues", "/projects/<project>/issues", NOTHING),
+    Allowed(READ, "issues", "/issues /groups/<group>/issues /issues_statistics", NOTHING),
+    Allowed(READ, "projects", ISSUES_ACROSS, "the projects of administrators are all there are"),
+    Allowed(WALKED, "projects", ISSUES_ACROSS, "the projects of administrators are all there are"),
+    Allowed(SORTED, "issues", ISSUES_ACROSS, "the issues of some projects, found by an index of each and then sorted"),
+    Allowed(SORTED, "users", "/projects/<project>/issues/<iid>/participants", "the participants of one issue"),
     Allowed(READ, "users", "/users", ADMINISTRATORS, "name username created_at updated_at"),
     Allowed(READ, TOKENS, "/personal_access_tokens", ADMINISTRATORS),
     Allowed(SORTED, "users", "/users", ADMINISTRATORS, "name username created_at updated_at"),

@@ -43,6 +43,8 @@ from project_service.areas.alerts.receivers import delivery_log, own_reports
 from project_service.areas.alerts.receivers.routes import receivers
 from project_service.areas.audit import pages as audit_pages
 from project_service.areas.audit import routes as audit
+from project_service.areas.avatars import pages as avatar_pages
+from project_service.areas.avatars import routes as avatars
 from project_service.areas.environments import pages as environments_pages
 from project_service.areas.environments import routes as environments
 from project_service.areas.error_tracking.collection.collector import collector
@@ -214,6 +216,7 @@ APIS = (
     notification_channels.api,
     notification_rules.api,
     notification_settings.api,
+    avatars.api,
     audit.api,
     instance.api,
 )
@@ -257,6 +260,7 @@ PAGES = (
     alerts_requests.pages,
     todo_pages.pages,
     upload_pages.pages,
+    avatar_pages.pages,
     search_pages.pages,
     heartbeat_pages.pages,
     silence_pages.pages,

@@ -56,7 +56,7 @@ def project_of(project: Project) -> dict[str, Any]:
         "name": project.name,
         "description": project.description,
         "web_url": url,
-        "avatar_url": project.avatar_url,
+        "avatar_url": urls.absolute_or_none(project.avatar_url),
         "git_ssh_url": ssh_url,
         "git_http_url": f"{url}.git",
         "namespace": project.namespace.name,
@@ -91,7 +91,7 @@ def user_of(user: User) -> dict[str, Any]:
         "id": user.id,
         "name": user.name,
         "username": user.username,
-        "avatar_url": user.avatar_url,
+        "avatar_url": urls.absolute_or_none(user.avatar_url),
         "email": REDACTED,
     }
 

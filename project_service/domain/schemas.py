@@ -35,7 +35,7 @@ class UserBasicSchema(Schema):
     name = fields.String()
     username = fields.String()
     state = fields.String()
-    avatar_url = fields.String()
+    avatar_url = fields.OwnAddress()
     web_url = fields.Computed(user_url)
 
 
@@ -48,7 +48,7 @@ class NamespaceBasicSchema(Schema):
     kind = fields.String()
     full_path = fields.String()
     parent_id = fields.Integer()
-    avatar_url = fields.String()
+    avatar_url = fields.OwnAddress()
     web_url = fields.Computed(namespace_url)
 
 
@@ -84,7 +84,7 @@ class ProjectBasicSchema(ProjectIdentitySchema):
     http_url_to_repo = fields.Computed(lambda project: f"{project_url(project)}.git")
     web_url = fields.Computed(project_url)
     readme_url = fields.Constant(None)
-    avatar_url = fields.String()
+    avatar_url = fields.OwnAddress()
     forks_count = fields.Constant(0)
     star_count = fields.Constant(0)
     last_activity_at = fields.Moment()

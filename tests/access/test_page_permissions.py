@@ -18,6 +18,8 @@ ADMINISTRATOR = 100
 # pages that need another role than their ability: what they show, or whom they are about, decides, too
 NEEDED = {
     "/<path:full_path>": Role.GUEST,
+    "/uploads/-/system/project/avatar/<int:project_id>/<filename>": Role.GUEST,
+    "/uploads/-/system/group/avatar/<int:group_id>/<filename>": Role.GUEST,
     "/-/project/<int:project_id>/uploads/<secret>/<filename>": Role.GUEST,
     "/<path:project>/-/settings/<page>": Role.MAINTAINER,
     "/<path:project>/-/error_tracking/<error_id>/notes/<int:comment_id>/edit": Role.MAINTAINER,

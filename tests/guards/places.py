@@ -117,6 +117,7 @@ def page_addresses(app: Flask, project: Project, people: dict[str, User]) -> dic
         "request_id": first(AlertRequest.id, AlertRequest.integration_id == values["integration_id"]),
         "project": project.full_path,
         "project_id": project.id,
+        "group_id": project.namespace_id,
         "secret": "f" * 32,
         "filename": "till.txt",
         "full_path": project.full_path,

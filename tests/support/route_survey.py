@@ -31,6 +31,7 @@ LISTED_ELSEWHERE = {"/files": ("/tree", "path"), "/blobs": ("/tree", "id")}
 FIXED = {"secret": "f" * 32, "filename": "till.txt"}
 # parameters without which a route answers 400, by the end of its path
 NEEDED_QUERIES = {
+    "/avatar": "?email=ada@example.org",
     "/search": "?scope=issues&search=till",
     "/compare": "?from=main&to=main",
     "/merge_base": "?refs[]=main&refs[]=main",

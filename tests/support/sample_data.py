@@ -7,11 +7,13 @@ guest, and sam has no role. ``NOBODY`` is an anonymous caller.
 from __future__ import annotations
 
 import datetime as dt
+import io
 import itertools
 import secrets
 from typing import Any
 
 from sqlalchemy import insert, select
+from werkzeug.datastructures import FileStorage
 
 from project_service.areas.alerts.models import TARGET as ALERT
 from project_service.areas.alerts.models import Alert, AlertIntegration, AlertRequest
@@ -28,7 +30,7 @@ from project_service.areas.error_tracking.releases.models import OK, ErrorReleas
 from project_service.areas.members.models import Invitation
 from project_service.areas.notifications.models import NotificationChannel, NotificationDelivery
 from project_service.areas.webhooks.models import WebHook, WebHookLog
-from project_service.domain import path_registry
+from project_service.domain import avatars, path_registry
 from project_service.domain.access_levels import Role, Visibility
 from project_service.domain.audit import recording
 from project_service.domain.heartbeats.models import Heartbeat, HeartbeatPing
@@ -255,6 +257,14 @@ def make_upload(project: Project, mark: str = "") -> ProjectFile:
     return _stored(ProjectFile(project_id=project.id, uploaded_by_id=project.creator_id, **fields))
 
 
+def make_avatars(*owners: User | Group | Project) -> None:
+    """Store a picture of each of some users, groups and projects."""
+    with unit_of_work():
+        for owner in owners:
+            file = FileStorage(io.BytesIO(b"\x89PNG\r\n\x1a\n"), "till.png")
+            avatars.set_avatar(db.session.merge(owner), file)
+
+
 def make_todo(alert: Alert, user: User, **fields: Any) -> Todo:
     """Store a to-do item of a user about an alert."""
     about = {"project_id": alert.project_id, "target_type": ALERT, "target_id": alert.id}
@@ -402,6 +412,7 @@ def fill_lists(project: Project, group: Group, people: dict[str, User], client: 
     make_heartbeat(project, f"Backup{mark}")
     make_silence(project, created_by_id=people[DEV].id)
     make_upload(project, mark)
+    make_avatars(project, group)
     make_source_map_bundle(project, f"shop@1.0{mark}", people[DEV])
     for owner in (project, group, None):
         make_hook(owner)

@@ -190,6 +190,7 @@ def values(
     rule = store(NotificationRule(project_id=project.id, name="All", events=["alert_triggered"], targets=[]))
     group_channel = store(NotificationChannel(group_id=group.id, name="pager", type="telegram", target="-1"))
     group_rule = store(NotificationRule(group_id=group.id, name="All", events=["alert_triggered"], targets=[]))
+    sample_data.make_avatars(project, group, kay)
     return {
         "project invitation_id": invitation.id,
         "group invitation_id": store(Invitation(email="ivy@example.org", namespace_id=group.id, **invited)).id,
@@ -228,6 +229,7 @@ def values(
         "comment_id": comment.id,
         "event_id": "latest",
         "project_id": project.id,
+        "group_id": group.id,
         "secret": "f" * 32,
         "filename": "till.txt",
         "finding_id": finding.id,

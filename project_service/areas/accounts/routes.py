@@ -16,6 +16,7 @@ from project_service.areas.accounts.administration import service
 from project_service.areas.accounts.sign_in import two_factor
 from project_service.areas.accounts.tokens import queries, schemas
 from project_service.areas.accounts.tokens import service as token_service
+from project_service.domain.avatars import set_avatar
 from project_service.domain.schemas import UserBasicSchema
 from project_service.domain.tokens import SELF_ROTATE, PersonalAccessToken
 from project_service.domain.users import User, find_user
@@ -73,7 +74,11 @@ def show_user(user: str) -> WithSchema:
 @api.response(201, user_schemas.UserAdminSchema)
 def create_user(fields: dict[str, Any]) -> User:
     """Create a user."""
-    return service.create_user(**fields)
+    avatar = fields.pop("avatar", None)
+    user = service.create_user(**fields)
+    if avatar:
+        set_avatar(user, avatar)
+    return user
 
 
 @api.put("/users/<user>")
@@ -84,7 +89,10 @@ def create_user(fields: dict[str, Any]) -> User:
 @api.response(200, user_schemas.UserAdminSchema)
 def update_user(fields: dict[str, Any], user: str) -> User:
     """Change a user."""
-    return service.update_user(find_user(numeric(user)), **fields)
+    found = find_user(numeric(user))
+    if "avatar" in fields:
+        set_avatar(found, fields.pop("avatar") or None)
+    return service.update_user(found, **fields)
 
 
 @api.delete("/users/<user>")

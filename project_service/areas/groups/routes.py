@@ -10,6 +10,7 @@ from project_service.access.api import ApiBlueprint
 from project_service.access.guards import numeric
 from project_service.access.identity import caller, current_user
 from project_service.areas.groups import queries, schemas, service
+from project_service.domain.avatars import set_avatar
 from project_service.domain.namespaces import Group, find_group
 from project_service.domain.schemas import ShareCreateSchema
 from project_service.kit.http.errors import BadRequest, Invalid
@@ -43,10 +44,13 @@ def create_group(fields: dict[str, Any]) -> Any:
     else:
         judge(caller(), Ability.CREATE_SUBGROUP, parent)
     _refuse_plan(fields)
+    avatar = fields.pop("avatar", None)
     try:
         group = service.create_group(current_user(), parent, **fields)
     except Invalid as error:
         raise BadRequest(f"Failed to save group {_as_ruby(error.message)}") from error
+    if avatar:
+        set_avatar(group, avatar)
     return _detailed(group)
 
 
@@ -67,6 +71,8 @@ def show_group(group: Group, fields: dict[str, Any]) -> Any:
 def update_group(group: Group, fields: dict[str, Any]) -> Any:
     """Change a group."""
     _refuse_plan(fields)
+    if "avatar" in fields:
+        set_avatar(group, fields.pop("avatar") or None)
     return _detailed(service.update_group(caller(), group, **fields))
 
 

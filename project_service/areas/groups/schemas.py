@@ -39,7 +39,7 @@ class GroupSchema(Schema):
     mentions_disabled = fields.Boolean()
     lfs_enabled = fields.Boolean()
     default_branch_protection = fields.Integer()
-    avatar_url = fields.String()
+    avatar_url = fields.OwnAddress()
     request_access_enabled = fields.Boolean()
     full_name = fields.String()
     full_path = fields.String()
@@ -96,6 +96,7 @@ class GroupUpdateSchema(Schema):
     plan = fields.String(choices=PLANS)
     trial = fields.Boolean()
     trial_ends_on = fields.Date()
+    avatar = fields.Picture()
 
 
 class GroupCreateSchema(GroupUpdateSchema):
@@ -112,7 +113,7 @@ class GroupIdentitySchema(Schema):
     id = fields.Integer()
     web_url = fields.Computed(namespace_url)
     name = fields.String()
-    avatar_url = fields.String()
+    avatar_url = fields.OwnAddress()
     full_name = fields.String()
     full_path = fields.String()
 

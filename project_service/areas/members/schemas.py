@@ -21,7 +21,7 @@ class MemberSchema(Schema):
     name = _user_field("name")
     username = _user_field("username")
     state = _user_field("state")
-    avatar_url = _user_field("avatar_url")
+    avatar_url = fields.OwnAddress(attribute="user.avatar_url")
     web_url = fields.Computed(lambda member: user_url(member.user))
     access_level = fields.Integer(attribute="level")
     created_at = fields.Moment()

@@ -11,6 +11,7 @@ from project_service.access.guards import numeric
 from project_service.access.identity import Caller, caller, current_user
 from project_service.areas.projects import queries, schemas, service
 from project_service.areas.projects.shown_project import shown_project
+from project_service.domain.avatars import set_avatar
 from project_service.domain.namespaces import Group, find_group, find_namespace, namespace_by, namespace_of
 from project_service.domain.project_access import ProjectAccess
 from project_service.domain.projects import Project
@@ -106,6 +107,8 @@ def create_project_for_user(fields: dict[str, Any], user: str) -> Project:
 @api.response(200, schemas.ProjectFullSchema)
 def update_project(project: Project, fields: dict[str, Any]) -> Project:
     """Change a project; its name and visibility only as its owner."""
+    if "avatar" in fields:
+        set_avatar(project, fields.pop("avatar") or None)
     service.check_changes(caller(), project, fields)
     return _detailed(service.update_project(caller(), project, **fields))
 
@@ -199,7 +202,10 @@ def _created(owner: User, fields: dict[str, Any]) -> Project:
     if namespace is None or not allowed(Caller.of(owner), Ability.CREATE_PROJECT, namespace):
         raise service.namespace_is_unusable()
     with_readme = fields.pop("initialize_with_readme", False)
+    avatar = fields.pop("avatar", None)
     project = service.create_project(owner, namespace, **fields)
+    if avatar:
+        set_avatar(project, avatar)
     if with_readme:
         first_commits.add_readme(owner, project)
     return _detailed(project)

@@ -133,7 +133,7 @@ def _optional() -> dict[str, Any]:
         "default_branch": fields.String(),
         "tag_list": fields.Array(fields.String()),
         "topics": fields.Array(fields.String()),
-        "avatar": fields.Upload(),
+        "avatar": fields.Picture(),
     }
     optional |= {name: fields.Boolean() for name in (*SWITCHES, *STORED_BOOLEANS)}
     optional |= {

@@ -20,6 +20,7 @@ from marshmallow.exceptions import ValidationError
 from marshmallow.validate import And
 
 from project_service.kit import clock
+from project_service.kit.http import urls
 from project_service.kit.http.parameters import Repeated
 
 MISSING = "is missing"
@@ -231,6 +232,20 @@ class Upload(Parameter, marshmallow_fields.Raw):
         if isinstance(value, str | int | float | bool | list | dict):
             raise ValueError(value)
         return value
+
+
+class Picture(Upload):
+    """A file part with a picture; blank removes the picture that is there."""
+
+    def read(self, value: Any) -> Any:
+        return value if value == "" else super().read(value)
+
+
+class OwnAddress(marshmallow_fields.String):
+    """An address in a response: a path of this server is made absolute."""
+
+    def _serialize(self, value: str | None, attr: str | None, obj: Any, **options: Any) -> str | None:
+        return urls.absolute_or_none(value)
 
 
 def whole_number(text: str) -> int | None:

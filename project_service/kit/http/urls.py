@@ -138,6 +138,11 @@ def base_url() -> str:
     return configured or "http://localhost"
 
 
+def absolute_or_none(address: str | None) -> str | None:
+    """Return an address that may be a path of this server as clients need it; other addresses stay as they are."""
+    return absolute(address) if address and address.startswith("/") else address
+
+
 def absolute(path: str) -> str:
     """Return the absolute URL of a path."""
     return f"{base_url()}{path}"

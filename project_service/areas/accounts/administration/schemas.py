@@ -98,6 +98,7 @@ class UserUpdateSchema(Schema):
 
     all_or_none = ("extern_uid", "provider")
 
+    avatar = fields.Picture()
     email = fields.String()
     name = fields.String()
     username = fields.String()

@@ -1,0 +1,23 @@
+"""Responses with pictures of users, groups and projects."""
+
+from __future__ import annotations
+
+from flask import Response, request
+
+from project_service.domain import avatars
+from project_service.domain.avatars import Owner
+from project_service.kit.http import raw_content
+
+POLICY = "default-src 'none'; sandbox"
+PUBLIC = "public, max-age=300"
+PRIVATE = "private, max-age=300, must-revalidate"
+
+
+def respond(owner: Owner, *, cache: str = PRIVATE, inline: bool = True) -> Response:
+    """Return the picture of an owner; ``NotFound`` without one."""
+    name, content = avatars.read_avatar(owner)
+    headers = raw_content.headers(content, name, inline=inline)
+    response = Response(content, headers=headers | {"Content-Security-Policy": POLICY, "Cache-Control": cache})
+    response.add_etag()
+    response.make_conditional(request)
+    return response

@@ -412,7 +412,7 @@ def fill_lists(project: Project, group: Group, people: dict[str, User], client: 
     make_heartbeat(project, f"Backup{mark}")
     make_silence(project, created_by_id=people[DEV].id)
     make_upload(project, mark)
-    make_avatars(project, group)
+    make_avatars(project, group, *people.values())
     make_source_map_bundle(project, f"shop@1.0{mark}", people[DEV])
     for owner in (project, group, None):
         make_hook(owner)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 from typing import Any
 
 import sqlalchemy as sa
@@ -17,32 +16,48 @@ depends_on = None
 CONTRACTS = "0.1.0: rules and personal settings replace the switches, whose columns and table are not read any more"
 KEY = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 COPY: dict[str, Any] = {"reflect_kwargs": {"resolve_fks": False}, "table_kwargs": {"sqlite_autoincrement": True}}
+TIME = sa.DateTime(timezone=True)
 NAME = "E-mail to owners and maintainers"
-MEMBERS = json.dumps([{"type": "members", "access_level": 40}])
-WANTED_ERRORS = json.dumps({"new_error": True, "error_regression": True})
-SWITCHES = (
-    "SELECT project_id, send_email, send_recovery_email FROM incident_settings WHERE send_email OR send_recovery_email"
+SWITCHES = """
+    SELECT project_id, send_email, send_recovery_email FROM incident_settings
+    WHERE send_email OR send_recovery_email
+"""
+RULES = sa.table(
+    "notification_rules",
+    *(sa.column(name, TIME) for name in ("created_at", "updated_at")),
+    *(sa.column(name, KEY) for name in ("project_id", "group_wait", "group_interval")),
+    sa.column("name", sa.String),
+    sa.column("enabled", sa.Boolean),
+    *(
+        sa.column(name, sa.JSON)
+        for name in ("events", "integration_ids", "matchers", "targets", "group_by", "active_periods")
+    ),
 )
-ADD_RULE = """
-    INSERT INTO notification_rules (created_at, updated_at, project_id, name, enabled, events, integration_ids,
-                                    matchers, targets, group_by, group_wait, group_interval, active_periods)
-    VALUES (:now, :now, :project, :name, :enabled, :events, '[]', '[]', :targets, '[]', 5, 300, '[]')
-"""
-ADD_SETTINGS = """
-    INSERT INTO notification_settings (created_at, updated_at, user_id, project_id, level, events)
-    SELECT :now, :now, user_id, project_id, 'custom', :events FROM error_tracking_subscriptions
-"""
+SETTINGS = sa.table(
+    "notification_settings",
+    *(sa.column(name, TIME) for name in ("created_at", "updated_at")),
+    *(sa.column(name, KEY) for name in ("user_id", "project_id")),
+    sa.column("level", sa.String),
+    sa.column("events", sa.JSON),
+)
 
 
 def upgrade() -> None:
     """Write rules and settings that tell the same people, and remove the switches."""
     connection = op.get_bind()
-    now = sa.bindparam("now", dt.datetime.now(dt.UTC).replace(tzinfo=None), type_=sa.DateTime())
-    for project, triggered, resolved in connection.execute(sa.text(SWITCHES)).all():
+    now = dt.datetime.now(dt.UTC)
+    times = {"created_at": now, "updated_at": now}
+    empty: dict[str, Any] = {name: [] for name in ("integration_ids", "matchers", "group_by", "active_periods")}
+    for project_id, triggered, resolved in connection.execute(sa.text(SWITCHES)).all():
         events = ["alert_triggered"] * bool(triggered) + ["alert_resolved"] * bool(resolved)
-        values = {"project": project, "name": NAME, "enabled": True, "events": json.dumps(events), "targets": MEMBERS}
-        connection.execute(sa.text(ADD_RULE).bindparams(now), values)
-    connection.execute(sa.text(ADD_SETTINGS).bindparams(now), {"events": WANTED_ERRORS})
+        targets = [{"type": "members", "access_level": 40}]
+        rule = {"project_id": project_id, "name": NAME, "enabled": True, "events": events, "targets": targets}
+        connection.execute(sa.insert(RULES).values(rule | times | empty | {"group_wait": 5, "group_interval": 300}))
+    wanted = {"level": "custom", "events": {"new_error": True, "error_regression": True}}
+    subscriptions = sa.text("SELECT user_id, project_id FROM error_tracking_subscriptions")
+    for user_id, project_id in connection.execute(subscriptions).all():
+        setting = {"user_id": user_id, "project_id": project_id}
+        connection.execute(sa.insert(SETTINGS).values(setting | times | wanted))
     with op.batch_alter_table("incident_settings", **COPY) as batch:
         batch.drop_column("send_email")
         batch.drop_column("send_recovery_email")

@@ -58,7 +58,7 @@ def add(mark: HealthMark) -> None:
 def marks_of(caller: Caller, projects: Sequence[Project]) -> Mapping[int, list[ShownMark]]:
     """Return the marks of each project that are not zero, by its id, with one statement per kind of mark."""
     shown: dict[int, list[ShownMark]] = {project.id: [] for project in projects}
-    for mark in MARKS if projects else ():
+    for mark in MARKS:
         rows = mark.counted().correlate(Project).limit(MAX_COUNT + 1).subquery()
         count = select(func.count()).select_from(rows).scalar_subquery()
         counts = select(Project.id, count).where(Project.id.in_(shown), mark.readable(caller))

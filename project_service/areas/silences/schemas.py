@@ -12,7 +12,7 @@ from project_service.kit.http import fields
 from project_service.kit.http.schemas import Embedded, Nested, Schema
 
 
-class MatcherSchema(Schema):
+class SilenceMatcherSchema(Schema):
     """A condition that an alert must meet."""
 
     field = fields.String(required=True, allow_blank=False)
@@ -52,7 +52,7 @@ class SilenceUpdateSchema(Schema):
 
     exclusive: ClassVar[tuple[tuple[str, ...], ...]] = (("ends_at", "duration"),)
 
-    matchers = fields.Array(Nested(MatcherSchema), metadata={"description": "All must hold; none: all alerts."})
+    matchers = fields.Array(Nested(SilenceMatcherSchema), metadata={"description": "All must hold; none: all alerts."})
     starts_at = fields.DateTime()
     ends_at = fields.DateTime()
     duration = fields.Integer(metadata={"description": "Seconds, in place of ends_at."})
@@ -66,5 +66,5 @@ class SilenceCreateSchema(SilenceUpdateSchema):
     exactly_one = ("ends_at", "duration")
     exclusive = ()
 
-    matchers = fields.Array(Nested(MatcherSchema), required=True)
+    matchers = fields.Array(Nested(SilenceMatcherSchema), required=True)
     comment = fields.String(required=True)

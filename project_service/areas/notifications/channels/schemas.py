@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from marshmallow.fields import Nested
 
 from project_service.areas.notifications.models import PERSONAL_TYPES, STATUSES, TYPES
@@ -99,7 +101,7 @@ class FullNotificationDeliverySchema(Schema):
     id = fields.Integer()
     channel_id = fields.Integer()
     channel_name = fields.String()
-    recipient = fields.String()
+    recipient: Any = fields.String()
     kind = fields.String()
     title = fields.String()
     triggered_count = fields.Integer()
@@ -118,4 +120,4 @@ class FullNotificationDeliverySchema(Schema):
 class NotificationDeliverySchema(FullNotificationDeliverySchema):
     """A message for those who may not change channels: without its recipient."""
 
-    recipient = fields.Computed(lambda _delivery: None, type="string")  # type: ignore[assignment]
+    recipient = fields.Computed(lambda _delivery: None, type="string")

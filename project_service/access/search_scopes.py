@@ -137,17 +137,17 @@ class SearchScope:
     show: Callable[[Any], Hit]
     schema: type[Schema] | None = None
     prepare: Callable[[Search, list[Any]], None] | None = None
-    is_quick: bool = True  # whether the overview of all scopes asks it
 
 
 SCOPES: list[SearchScope] = []
+REPOSITORY_SCOPES: list[SearchScope] = []  # those that read the repository of a project, and may wait for git
 
 
-def add(scope: SearchScope) -> None:
+def add(scope: SearchScope, scopes: list[SearchScope] = SCOPES) -> None:
     """Register a scope; adding it twice, as a second application does, is once."""
-    if scope.name not in {known.name for known in SCOPES}:
-        SCOPES.append(scope)
-        SCOPES.sort(key=lambda scope: scope.order)
+    if scope.name not in {known.name for known in scopes}:
+        scopes.append(scope)
+        scopes.sort(key=lambda scope: scope.order)
 
 
 def matching(

@@ -12,7 +12,7 @@ from typing import Any
 
 from flask import Flask
 
-from project_service.access import panels
+from project_service.access import panels, search_scopes
 from project_service.areas.repositories import code_reading
 from project_service.domain.repositories import git, views
 from project_service.domain.repositories.reading import processes, repository
@@ -79,11 +79,13 @@ def calls(view: Callable[..., Any], functions: Iterable[Callable[..., Any]]) -> 
 
 @functools.cache
 def called_by(function: FunctionType) -> tuple[FunctionType, ...]:
-    """The functions whose names are in the code of a function, and those that fill the panels of its templates."""
+    """The functions whose names are in the code of a function, and those that areas have registered for it."""
     names, texts = names_and_texts(function.__code__)
     found: list[FunctionType] = []
     for name in names:
         value = closed_over(function, name) or function.__globals__.get(name)
+        if value is search_scopes.REPOSITORY_SCOPES:
+            found += [one for scope in value for one in functions_of(scope.find)]
         if isinstance(value, ModuleType) and value.__name__.startswith(PACKAGE):
             found += [one for attribute in names for one in functions_of(getattr(value, attribute, None))]
         else:

@@ -63,7 +63,7 @@ def _search() -> Search:
 def _found(search: Search, name: str) -> dict[str, Any]:
     if name == ALL:
         return {"parts": list(service.overview(search))}
-    scope, matches = service.find(search, name)
+    scope, matches = service.find_in_project(search, name)
     if scope is None:
         return {}
     page = read_page(matches.listing, request.args.get("page"))

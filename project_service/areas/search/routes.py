@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from project_service.access.abilities import Ability
@@ -26,7 +27,7 @@ api = ApiBlueprint("search", __name__, description="Search across projects, in a
 @api.takes_paging
 def search_everywhere(fields: dict[str, Any], paging: Paging) -> WithSchema:
     """Search everything that you may see."""
-    return _found(fields, paging)
+    return _found(service.find, fields, paging)
 
 
 @api.get("/groups/<group>/search")
@@ -38,7 +39,7 @@ def search_everywhere(fields: dict[str, Any], paging: Paging) -> WithSchema:
 @api.takes_paging
 def search_group(group: Group, fields: dict[str, Any], paging: Paging) -> WithSchema:
     """Search in a group and all below it."""
-    return _found(fields, paging, group=group)
+    return _found(service.find, fields, paging, group=group)
 
 
 @api.get("/projects/<project>/search", reads_repository=True)
@@ -50,11 +51,16 @@ def search_group(group: Group, fields: dict[str, Any], paging: Paging) -> WithSc
 @api.takes_paging
 def search_project(project: Project, fields: dict[str, Any], paging: Paging) -> WithSchema:
     """Search in a project."""
-    return _found(fields, paging, project=project)
+    return _found(service.find_in_project, fields, paging, project=project)
 
 
 def _found(
-    fields: dict[str, Any], paging: Paging, *, project: Project | None = None, group: Group | None = None
+    find: Callable[[Search, str], service.FoundScope],
+    fields: dict[str, Any],
+    paging: Paging,
+    *,
+    project: Project | None = None,
+    group: Group | None = None,
 ) -> WithSchema:
     search = Search(
         caller(),
@@ -67,7 +73,7 @@ def _found(
         sort=fields["sort"],
         include_archived=fields["include_archived"],
     )
-    scope, matches = service.find(service.checked(search), fields["scope"])
+    scope, matches = find(service.checked(search), fields["scope"])
     rows = matches.listing.rows(paging.offset, paging.size + 1)
     cut = PreparedPage(rows[: paging.size], uncounted_headers(paging, more=len(rows) > paging.size))
     if scope is None or scope.schema is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from project_service.access import search_scopes
@@ -10,6 +10,7 @@ from project_service.access.search_scopes import (
     MAX_CHARACTERS,
     MAX_WORDS,
     NOTHING,
+    REPOSITORY_SCOPES,
     SCOPES,
     Matches,
     Search,
@@ -22,6 +23,8 @@ from project_service.kit.http.errors import BadRequest
 
 TOO_LONG = "400 Bad request - Search query is too long"
 OVERVIEW_ROWS = 3  # of each scope
+
+FoundScope = tuple[SearchScope | None, Matches]
 
 
 def checked(search: Search) -> Search:
@@ -40,12 +43,23 @@ def checked(search: Search) -> Search:
 
 def scopes_of(level: str) -> list[SearchScope]:
     """The scopes of a level, in the order of the page."""
-    return [scope for scope in SCOPES if level in scope.levels]
+    return sorted(
+        (scope for scope in (*SCOPES, *REPOSITORY_SCOPES) if level in scope.levels), key=lambda one: one.order
+    )
 
 
-def find(search: Search, name: str) -> tuple[SearchScope | None, Matches]:
+def find(search: Search, name: str) -> FoundScope:
     """The scope with a name, and what it finds; nothing for blank texts and for scopes that do not exist here."""
-    scope = next((scope for scope in scopes_of(search.level) if scope.name == name), None)
+    return _find(search, name, SCOPES)
+
+
+def find_in_project(search: Search, name: str) -> FoundScope:
+    """The same, also in the repository of the project."""
+    return _find(search, name, [*SCOPES, *REPOSITORY_SCOPES])
+
+
+def _find(search: Search, name: str, scopes: Sequence[SearchScope]) -> FoundScope:
+    scope = next((scope for scope in scopes if scope.name == name and search.level in scope.levels), None)
     if scope is None or not search.words:
         return scope, NOTHING
     return scope, scope.find(search)
@@ -63,8 +77,8 @@ class OverviewPart:
 
 def overview(search: Search) -> Iterator[OverviewPart]:
     """Generate the first matches of each scope that has any."""
-    for scope in scopes_of(search.level):
-        if not scope.is_quick or not search.words:
+    for scope in SCOPES:
+        if search.level not in scope.levels or not search.words:
             continue
         matches = scope.find(search)
         rows = matches.listing.rows(0, OVERVIEW_ROWS + 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import select
 
-from project_service.access.search_scopes import EVERYWHERE, SCOPES
+from project_service.access.search_scopes import EVERYWHERE, REPOSITORY_SCOPES, SCOPES
 from project_service.areas.alerts.models import Alert
 from project_service.areas.vulnerabilities.models import TrackedFinding
 from project_service.kit import clock
@@ -58,7 +58,7 @@ def test_code_and_commits_are_searched_in_a_project(scope, visit, project, tmp_p
 
 def test_every_scope_has_a_tab_and_answers(filled, visit, project):
     visitor = visit(ADA)
-    for scope in SCOPES:
+    for scope in [*SCOPES, *REPOSITORY_SCOPES]:
         place = "" if scope.levels == EVERYWHERE or "instance" in scope.levels else f"&project_id={project.id}"
         response = visitor.get(f"/search?search=zebra&scope={scope.name}{place}")
         assert (scope.name, response.status_code, f">{scope.title}</a>" in response.text) == (scope.name, 200, True)

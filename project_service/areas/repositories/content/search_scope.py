@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from project_service.access import search_scopes
 from project_service.access.abilities import Ability, allowed
-from project_service.access.search_scopes import NOTHING, PROJECT, Hit, Matches, Search, SearchScope
+from project_service.access.search_scopes import NOTHING, PROJECT, REPOSITORY_SCOPES, Hit, Matches, Search, SearchScope
 from project_service.areas.repositories.code_reading import CommitRow
 from project_service.areas.repositories.content.schemas import CommitFullSchema
 from project_service.domain.projects import Project
@@ -145,8 +145,8 @@ def show_code(row: Any) -> Hit:
     return Hit(match.path, f"{address}#L{match.first_line}-{last}", path, f"from line {match.first_line}", match.data)
 
 
-LEVELS = (PROJECT,)
-search_scopes.add(
-    SearchScope("commits", "Commits", 80, LEVELS, find_commits, show_commit, CommitFullSchema, is_quick=False)
-)
-search_scopes.add(SearchScope("blobs", "Code", 5, LEVELS, find_code, show_code, CodeMatchSchema, is_quick=False))
+for _scope in (
+    SearchScope("commits", "Commits", 80, (PROJECT,), find_commits, show_commit, CommitFullSchema),
+    SearchScope("blobs", "Code", 5, (PROJECT,), find_code, show_code, CodeMatchSchema),
+):
+    search_scopes.add(_scope, REPOSITORY_SCOPES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from project_service.domain.audit.models import AuditEvent
@@ -75,6 +76,10 @@ PHRASES = {
     "user_blocked": "blocked the user",
     "user_unblocked": "unblocked the user",
 }
+# messages that end with what was done: "Alert integration Monitoring: created", "Project archived"
+PASSIVE = re.compile(
+    r"(.+?):? (archived|changed|created|deleted|destroyed|enabled|disabled|removed|reset|revoked|unarchived|updated)"
+)
 SYSTEM_NAME = "The service"
 SIGNED_IN = "authenticated_with_"  # and the method
 
@@ -111,6 +116,9 @@ def _quoted(message: str, details: dict[str, object]) -> str:
     """Return a recorded message as a phrase, with what it was done to where that is not the object itself."""
     phrase = message[:1].lower() + message[1:]
     target = str(details.get("target_details") or "")
+    if passive := PASSIVE.fullmatch(phrase):
+        noun, participle = passive.groups()
+        phrase = f"{participle} {target if target.lower().startswith(noun) else noun}"
     return phrase if not target or target in phrase or target == details.get("entity_path") else f"{phrase}: {target}"
 
 

@@ -18,11 +18,13 @@ def sentence(event_name, entity_type="Project", **details):
     ("event_name", "details", "expected"),
     [
         ("member_created", {"target_details": "Max", "as": "Developer"}, "Ada added Max as Developer · acme/shop"),
-        ("member_created", {"custom_message": "Membership created"}, "Ada membership created · acme/shop"),
+        ("member_created", {"custom_message": "Membership created"}, "Ada created membership · acme/shop"),
         ("authenticated_with_standard", {}, "Ada signed in · acme/shop"),
         ("sample", {"custom_message": "Opened the till"}, "Ada opened the till · acme/shop"),
+        ("sample", {"custom_message": "Till North: created"}, "Ada created till North · acme/shop"),
+        ("key", {"custom_message": "Key created", "target_details": "key 1"}, "Ada created key 1 · acme/shop"),
     ],
-    ids=["phrase", "incomplete", "sign-in", "other"],
+    ids=["phrase", "incomplete", "sign-in", "other", "passive", "target"],
 )
 def test_an_event_is_a_sentence(event_name, details, expected):
     assert sentence(event_name, author_name="Ada", entity_path="acme/shop", **details) == expected

@@ -433,6 +433,20 @@ def test_error_tracking_is_created_switched_and_shown(gl, project):
     }
 
 
+# Notification settings
+
+
+def test_notification_settings_are_read_and_saved(gl, project):
+    everywhere, own = gl.notificationsettings.get(), project.notificationsettings.get()
+    everywhere.level, own.level, own.new_error = "watch", "custom", True
+
+    everywhere.save()
+    own.save()
+
+    assert gl.notificationsettings.get().level == "watch"
+    assert (own.level, project.notificationsettings.get().events["new_error"]) == ("custom", True)
+
+
 # The instance
 
 

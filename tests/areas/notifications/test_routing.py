@@ -129,6 +129,17 @@ def test_a_project_without_rules_writes_no_events(post, project):
     assert db.session.scalar(select(func.count(NotificationEvent.id))) == 0
 
 
+def test_a_rule_costs_a_request_at_most_three_statements(post, channel, project, count_queries):
+    with count_queries() as before:
+        post({"title": "One"})
+    make_rule(project, to(channel))
+
+    with count_queries() as after:
+        post({"title": "Two"})
+
+    assert len(after) - len(before) <= 3
+
+
 def test_what_a_silence_holds_back_is_stored_and_not_sent(post, send, channel, project, receiver, monkeypatch):
     monkeypatch.setattr(holding, "HOLDERS", [lambda events: {event.id: [4] for event in events}])
     make_rule(project, to(channel))

@@ -24,7 +24,13 @@ def as_uploader(app, people, project):
 
 
 @pytest.fixture
-def uploader(as_uploader):
+def sender(app, project):
+    """A client that sends events to the project."""
+    return Sender(app, track_errors(project))
+
+
+@pytest.fixture
+def uploader(as_uploader, sender):
     """A client of a developer with a release."""
     client = as_uploader(DEV)
     client.open("POST", "releases/", json={"version": "1.0", "projects": ["shop"]})
@@ -100,8 +106,7 @@ def test_deploys_are_added_and_listed(uploader, as_uploader):
     assert as_uploader(RITA).open("POST", "releases/1.0/deploys/", json=sent).status_code == 403
 
 
-def test_the_page_of_a_release_has_its_errors_commits_deploys_and_uploads(app, uploader, visit, project):
-    sender = Sender(app, track_errors(project))
+def test_the_page_of_a_release_has_its_errors_commits_deploys_and_uploads(sender, uploader, visit, project):
     sender.event(message="stuck", release="0.9")
     sender.event(message="stuck", release="1.0")
     sender.event(message="jammed", release="1.0")
@@ -120,8 +125,8 @@ def test_the_page_of_a_release_has_its_errors_commits_deploys_and_uploads(app, u
     assert ("Only errors of the release" in listed, "jammed" in listed) == (True, False)
 
 
-def test_the_api_lists_releases_and_uploads(app, uploader, as_, project, run_jobs):
-    sent = Sender(app, track_errors(project)).event(**event(release="1.0"))
+def test_the_api_lists_releases_and_uploads(sender, uploader, as_, project, run_jobs):
+    sent = sender.event(**event(release="1.0"))
     uploader.upload(build(), version="1.0")
     base = f"/projects/{project.id}/error_tracking"
 
@@ -144,7 +149,7 @@ def test_the_api_lists_releases_and_uploads(app, uploader, as_, project, run_job
     assert as_(RITA).get(f"{base}/source_maps").json == []
 
 
-def test_old_clients_upload_list_and_remove_single_files(app, uploader, as_uploader, project, run_jobs):
+def test_old_clients_upload_list_and_remove_single_files(sender, uploader, as_uploader, project, run_jobs):
     files = "/api/0/projects/acme/shop/releases/1.0/files/"
 
     def post(name, content, **fields):
@@ -162,7 +167,7 @@ def test_old_clients_upload_list_and_remove_single_files(app, uploader, as_uploa
         [len(json.dumps(MAP)), len(SCRIPT)],
         [],
     )
-    Sender(app, track_errors(project)).event(**event(None, release="1.0"))
+    sender.event(**event(None, release="1.0"))
     run_jobs()
     assert db.session.query(TrackedError).one().culprit.startswith("boom(")
     assert uploader.open("DELETE", f"{files}{listed[0]['id']}/").status_code == 403
@@ -181,8 +186,8 @@ def test_bundles_of_a_release_are_assembled_for_its_projects(uploader):
     assert uploader.open("POST", "releases/nothing/assemble/", json=body).status_code == 404
 
 
-def test_pages_remove_uploads_and_apply_source_maps_again(app, uploader, visit, as_, project, run_jobs):
-    sent = Sender(app, track_errors(project)).event(**event(release="1.0")).json["id"]
+def test_pages_remove_uploads_and_apply_source_maps_again(sender, uploader, visit, as_, project, run_jobs):
+    sent = sender.event(**event(release="1.0")).json["id"]
     uploader.upload(build(), version="1.0")
     [error] = as_(RITA).get(f"/projects/{project.id}/error_tracking/errors").json
     one = f"/acme/shop/-/error_tracking/{error['id']}"

@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from project_service.areas.repositories.content import raw
 from project_service.kit.db.base import Base
 from project_service.kit.db.session import snapshot
+from project_service.kit.http import raw_content as raw
 from tests.conftest import make_app
 from tests.support.route_survey import api_rules, body_of, sent, survey
 from tests.support.sample_data import MAX, OLIVE

@@ -15,6 +15,7 @@ from werkzeug.test import encode_multipart
 
 from project_service.domain import instance_settings
 from project_service.domain.access_levels import Visibility
+from project_service.domain.project_files import ProjectFile
 from project_service.domain.projects import Project, find_project
 from project_service.kit import clock
 from project_service.kit.db.session import db
@@ -29,7 +30,6 @@ from project_service.transfers.models import (
     STARTED,
     ImportFailure,
     ProjectExport,
-    ProjectFile,
     ProjectImport,
 )
 from project_service.transfers.remote import downloads

@@ -9,10 +9,11 @@ import pytest
 from sqlalchemy import select
 
 from project_service.domain.access_levels import Role
+from project_service.domain.project_files import ProjectFile
 from project_service.kit import jobs
 from project_service.kit.db.session import db
 from project_service.transfers.exporting import exporter
-from project_service.transfers.models import ProjectExport, ProjectFile
+from project_service.transfers.models import ProjectExport
 from tests.support.archives import unpack
 from tests.support.sample_data import (
     ADA,

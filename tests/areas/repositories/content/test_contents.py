@@ -9,7 +9,7 @@ import zipfile
 
 import pytest
 
-from project_service.areas.repositories.content import raw
+from project_service.kit.http import raw_content as raw
 from tests.support.sample_data import DEV, GUS, NOBODY, RITA, SAM
 
 

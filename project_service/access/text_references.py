@@ -29,7 +29,7 @@ from project_service.kit.markdown import MAX_PAGE_CHARACTERS
 
 MAX_REFERENCES = 300  # of each kind on a page
 REFERENCE = re.compile(
-    r"""(?:(?<![\w/.&#@~-])(?P<path>[A-Za-z0-9_][\w.-]*(?:/[A-Za-z0-9_][\w.-]*)+)|(?<![\w&#]))
+    r"""(?:(?<![\w/.&#@~-])(?P<path>[A-Za-z0-9_][\w.-]*(?:/[A-Za-z0-9_][\w.-]*)+)|(?<![\w/&#]))
         \#(?P<iid>[1-9][0-9]{0,8})(?![\w-])
       |(?<![\w@/.])@(?P<user>[A-Za-z0-9_][A-Za-z0-9_.-]*)
       |(?<![\w~/])~(?:"(?P<quoted>[^"<>\n]{1,255})"|(?P<label>[\w?&:.-]{1,255}))

@@ -99,7 +99,7 @@ def test_guests_cannot_change_many(visit, issues):
 @pytest.mark.parametrize(
     ("field", "value", "expected"),
     [
-        ("assign", "@max", {"assignees": [DEV, MAX]}),
+        ("assign", "@max", {"assignees": [MAX, DEV]}),
         ("unassign", DEV, {"assignees": []}),
         ("add_label", "new", {"labels": ["bug", "new", "slow"]}),
         ("remove_label", "bug", {"labels": ["slow"]}),

@@ -140,12 +140,13 @@ def test_developers_cannot_list_or_delete(as_, uploads, project):
     assert as_(DEV).delete(f"/projects/{project.id}{made['url']}").status_code == 403
 
 
-def test_missing_and_large_files_are_refused(as_, as_admin, uploads):
+def test_missing_and_large_files_are_refused(as_, as_admin, uploads, monkeypatch):
     as_admin.put("/application/settings", json={"max_attachment_size": 1})
+    monkeypatch.setattr(service, "MIB", 1000)
 
     assert as_(MAX).post(uploads).json == {"error": "file is missing"}
     assert as_(MAX).post(uploads, data={"file": "x"}).json == {"error": "file is invalid"}
-    assert upload(as_(MAX), uploads, b"x" * ((1 << 20) + 1)).status_code == 413
+    assert upload(as_(MAX), uploads, b"x" * 1001).status_code == 413
     assert db.session.query(ProjectFile).count() == 0
 
 

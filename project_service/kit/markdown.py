@@ -68,6 +68,7 @@ SET_ATTRIBUTES = {
 UPLOAD = re.compile(r"/uploads/[0-9a-fA-F]{10,64}/[^/]+\Z")
 SOURCE_LINES = "data-sourcepos"
 TASK = re.compile(r"([\s>]*(?:[-*+]|[0-9]{1,9}[.)])\s+\[)([ xX])(\]\s.*)", re.DOTALL)
+_NO_TASK = re.compile(r'<li data-sourcepos="[^"]*">(?!\s*(?:<p>)?\s*<input)')
 LINE_END = re.compile(r"\r\n?")
 _NESTED_MARKERS = re.compile(
     rf"^(?>[ \t]*(?:>|[*+-][ \t]|[0-9]{{1,9}}[.)][ \t])){{{MAX_NESTED_MARKERS}}}", re.MULTILINE
@@ -221,7 +222,7 @@ def _render(
         link_rel=REL,
         id_prefix=ANCHOR_PREFIX,
     )
-    return _linked(sanitized)
+    return _linked(_NO_TASK.sub("<li>", sanitized) if lines else sanitized)
 
 
 def _linked(sanitized: str) -> str:

@@ -462,7 +462,7 @@ def test_only_http_urls_become_links_in_the_payload(developer, make_alert):
     branches = re.findall(r"<summary>(.*?)</summary>", page)
     leaves = dict(re.findall(r'<span class="key">(.*?)</span> (.*?)</li>', page))
 
-    assert branches == ["Menu", "links", "words", "list", "empty"]
+    assert branches == ["Menu", "More", "links", "words", "list", "empty"]
     assert leaves == {
         "a": '<a href="https://a.example/x?y=1" rel="noreferrer noopener nofollow">https://a.example/x?y=1</a>',
         "b": '<a href="http://b.example" rel="noreferrer noopener nofollow">http://b.example</a>',

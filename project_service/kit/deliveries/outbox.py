@@ -26,10 +26,12 @@ def add_payload(body: str) -> DeliveryPayload:
 
 def add_payloads(bodies: Iterable[str]) -> list[DeliveryPayload]:
     """Store bodies that several deliveries share, in the current transaction and in one statement."""
-    payloads = [DeliveryPayload(body=body) for body in bodies]
-    db.session.add_all(payloads)
-    db.session.flush()
-    return payloads
+    now, bodies = clock.now(), list(bodies)
+    stored = insert(DeliveryPayload).returning(DeliveryPayload.id, DeliveryPayload.body)
+    ids: dict[str, list[int]] = {}
+    for number, body in db.session.execute(stored, [{"body": body, "created_at": now} for body in bodies]):
+        ids.setdefault(body, []).append(number)  # equal bodies are interchangeable
+    return [DeliveryPayload(id=ids[body].pop(), body=body, created_at=now) for body in bodies]
 
 
 def enqueue(receiver: str, content: dict[str, Any], payload: DeliveryPayload | None = None) -> Delivery:

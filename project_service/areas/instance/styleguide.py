@@ -49,8 +49,8 @@ class SampleForm(Form):
     name = StringField("Name", description="A help text says what is expected.")
     key = StringField("Key")
     text = TextAreaField("Text", render_kw={"rows": 2})
-    role = SelectField("Role", choices=[("guest", "Guest"), ("developer", "Developer")])
-    theme = RadioField("Theme", choices=[("light", "Light"), ("dark", "Dark")], default="light")
+    role = SelectField("Role", choices={"guest": "Guest", "developer": "Developer"})
+    theme = RadioField("Theme", choices={"light": "Light", "dark": "Dark"}, default="light")
     active = BooleanField("Active")
 
 

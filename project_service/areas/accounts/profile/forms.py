@@ -28,7 +28,7 @@ class ProfileForm(OwnPasswordForm):
     theme = RadioField("Theme", choices=THEME_TEXTS)
     time_zone = SelectField(
         "Time zone",
-        choices=lambda: [("", "UTC"), *((name, name.replace("_", " ")) for name in zone_names())],
+        choices=lambda: {"": "UTC"} | {name: name.replace("_", " ") for name in zone_names()},
         default="",
         description="Pages show times in this zone, and those of UTC when the pointer rests on them.",
     )

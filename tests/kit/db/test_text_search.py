@@ -95,10 +95,12 @@ def test_the_index_follows_changes_in_their_transaction(make_alert):
 
 def test_an_upgrade_creates_triggers_that_the_copy_of_a_table_has_lost(make_alert):
     make_alert(1, "Disk is full")
+    db.session.remove()  # gives back the lock of the database
     with db.engine.begin() as connection:
         connection.exec_driver_sql("DROP TRIGGER alerts_search_insert")
     make_alert(2, "Disk is slow")
     lost = found("disk")
+    db.session.remove()
     with db.engine.begin() as connection:
         text_search.create_missing(connection)
     make_alert(3, "Disk is fine")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from wtforms import DateField, PasswordField, SelectField, SelectMultipleField, StringField
 from wtforms.validators import DataRequired, Optional
 from wtforms.widgets import CheckboxInput, ListWidget
@@ -29,7 +31,8 @@ class ResourceTokenForm(Form):
 
     def set_roles(self, highest: Role) -> None:
         """Offer the roles up to that of the caller."""
-        self.access_level.choices = [(int(role), role.title) for role in MEMBER_ROLES if role <= highest]
+        choices: dict[Any, str] = {int(role): role.title for role in MEMBER_ROLES if role <= highest}
+        self.access_level.choices = choices
 
 
 class RotateForm(Form):

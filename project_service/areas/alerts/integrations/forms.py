@@ -150,4 +150,4 @@ class IncidentSettingsForm(Form):
 
     def offer(self, templates: Iterable[str]) -> None:
         """Set the choices of issue templates."""
-        self.issue_template_key.choices = [("", "No template"), *((name, name) for name in templates)]
+        self.issue_template_key.choices = {"": "No template"} | {name: name for name in templates}

@@ -177,7 +177,7 @@ def _list_projects(project: Project, form: ErrorTrackingForm) -> Any:
     if not offered:
         outcome = (False, "The token reaches no project of this server.")
         return sections.show(project, "operations", tracking_form=form, tracking_outcome=outcome)
-    form.chosen.choices = [(project_of_sentry.api_url, project_of_sentry.title) for project_of_sentry in offered]
+    form.chosen.choices = {project_of_sentry.api_url: project_of_sentry.title for project_of_sentry in offered}
     current = (form.api_url.data or "").strip().rstrip("/")
     form.chosen.data = (
         current if any(project_of_sentry.api_url == current for project_of_sentry in offered) else offered[0].api_url

@@ -20,17 +20,18 @@ LEVELS = {
     "disabled": "Disabled: nothing",
     CUSTOM: "Custom: the events chosen below",
 }
-ZONES = [(zone, zone) for zone in sorted(available_timezones())]
-DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+DAYS: dict[Any, str] = dict(
+    enumerate(("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"), start=1)
+)
 
 
 class LevelForm(Form):
     """A level, and the events of the level ``custom``."""
 
-    level = SelectField("Level", choices=list(LEVELS.items()))
+    level = SelectField("Level", choices=LEVELS)
     events = SelectMultipleField(
         "Custom events",
-        choices=[(name, name.replace("_", " ").capitalize()) for name in OWN_EVENTS],
+        choices={name: name.replace("_", " ").capitalize() for name in OWN_EVENTS},
         option_widget=CheckboxInput(),
         widget=ListWidget(prefix_label=False),
     )
@@ -46,7 +47,7 @@ def level_form(shown: dict[str, Any], *, everywhere: bool = False) -> LevelForm:
     chosen = [name for name in OWN_EVENTS if shown.get("events", {}).get(name)]
     form = LevelForm(formdata=None, data={"level": shown["level"], "events": chosen})
     if everywhere:
-        form.level.choices = [(name, text) for name, text in LEVELS.items() if name != GLOBAL]
+        form.level.choices = {name: text for name, text in LEVELS.items() if name != GLOBAL}
     return form
 
 
@@ -55,12 +56,12 @@ class QuietHoursForm(Form):
 
     enabled = BooleanField("Quiet hours")
     time_zone = SelectField(
-        "Time zone", choices=[(zone, zone) for zone in sorted(available_timezones())], validate_choice=False
+        "Time zone", choices={zone: zone for zone in sorted(available_timezones())}, validate_choice=False
     )
     days = SelectMultipleField(
         "Days",
         coerce=int,
-        choices=list(enumerate(DAYS, start=1)),
+        choices=DAYS,
         option_widget=CheckboxInput(),
         widget=ListWidget(prefix_label=False),
     )

@@ -24,7 +24,7 @@ class RuleForm(Form):
     name = StringField("Name")
     events = SelectMultipleField(
         "Events",
-        choices=[(kind, kind.replace("_", " ").capitalize()) for kind in KINDS],
+        choices={kind: kind.replace("_", " ").capitalize() for kind in KINDS},
         option_widget=CheckboxInput(),
         widget=ListWidget(prefix_label=False),
     )
@@ -33,7 +33,7 @@ class RuleForm(Form):
     )
     usernames = StringField("People", description="Usernames, separated by commas.")
     min_severity = SelectField(
-        "Severity", choices=[("", "Any"), *((name, f"{name.capitalize()} and worse") for name in SEVERITIES)]
+        "Severity", choices={"": "Any"} | {name: f"{name.capitalize()} and worse" for name in SEVERITIES}
     )
     environment = StringField("Environment", description="A name, or a wildcard such as review/*. Empty: any.")
     matchers = TextAreaField(
@@ -44,7 +44,7 @@ class RuleForm(Form):
     )
     group_by = SelectMultipleField(
         "Group by",
-        choices=[(name, name.capitalize()) for name in GROUPED_BY],
+        choices={name: name.capitalize() for name in GROUPED_BY},
         option_widget=CheckboxInput(),
         widget=ListWidget(prefix_label=False),
         description="Messages are separate for each value. Without any there is one message for all.",
@@ -55,8 +55,8 @@ class RuleForm(Form):
 
     def offer(self, channels: Iterable[NotificationChannel]) -> None:
         """Set the choices of targets."""
-        named = [(f"channel:{channel.id}", f"#{channel.name}") for channel in channels]
-        self.targets.choices = [*named, *MEMBERS.items()]
+        named: dict[Any, str] = {f"channel:{channel.id}": f"#{channel.name}" for channel in channels}
+        self.targets.choices = named | MEMBERS
 
     def fields(self) -> dict[str, Any]:
         """Return what the service takes; ``Invalid`` for conditions that cannot be read."""

@@ -142,6 +142,7 @@ NOT_BROUGHT = {
     "import_failures",
     "personal_access_tokens",
     "counters",
+    "todos",  # one tells the importer of the failure
 }
 
 

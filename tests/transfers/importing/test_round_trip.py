@@ -21,6 +21,7 @@ from project_service.domain.events.models import Event
 from project_service.domain.projects import Project
 from project_service.domain.repositories import git as git_commands
 from project_service.domain.tracker.issues import Issue
+from project_service.kit import file_locks
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.storage import storage
 from project_service.transfers import jobs as transfer_jobs
@@ -782,7 +783,7 @@ def test_a_directory_that_cannot_be_removed_does_not_block_others(app, monkeypat
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(workdir.fcntl, "flock", full)
+        patched.setattr(file_locks.fcntl, "flock", full)
         workdir.remove_workdirs(["import-1"])
     assert folder.exists()
 

@@ -124,8 +124,8 @@ def summaries_of(project: Project, releases: Sequence[ErrorRelease]) -> list[Rel
             ReleaseSummary(
                 release=release,
                 bundles=bundles,
-                files=files,
-                bytes=size,
+                files=int(files),  # PostgreSQL sums integers as decimals
+                bytes=int(size),
                 new_errors=new.get(release.version, 0),
                 errors=errors,
                 first_seen=first_seen,

@@ -275,7 +275,7 @@ def test_files_and_repositories_are_restored(app, filled, another, tmp_path, pro
         return content, contents.tag_names(db.session.get_one(Project, project.id))
 
     assert elsewhere(new, look) == ("exports/deep/er/ö".encode() * 10_000, ["v1"])
-    assert summary.files["storage"] == 4  # a repository has a pack and its index
+    assert summary.files["storage"] == 14  # a pack and its index, two files, and the pictures of everybody
     assert path.stat().st_mode & 0o777 == 0o600
 
 

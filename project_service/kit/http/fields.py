@@ -241,7 +241,7 @@ class Picture(Upload):
         return value if value == "" else super().read(value)
 
 
-class OwnAddress(marshmallow_fields.String):
+class OwnAddress(String):
     """An address in a response: a path of this server is made absolute."""
 
     def _serialize(self, value: str | None, attr: str | None, obj: Any, **options: Any) -> str | None:

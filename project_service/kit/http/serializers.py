@@ -19,7 +19,7 @@ from marshmallow import missing
 from marshmallow.utils import ensure_text_type
 
 from project_service.kit import clock
-from project_service.kit.http import fields
+from project_service.kit.http import fields, urls
 
 Serializer = Callable[[Any], dict[str, Any]]
 FieldSerializer = Callable[[Any], Any]
@@ -89,6 +89,7 @@ def _conversion(field: marshmallow.fields.Field[Any]) -> Conversion | None:
 ABSENT = frozenset({type(None), type(missing)})
 CONVERSIONS: dict[type[marshmallow.fields.Field[Any]], Conversion] = {
     fields.String: (ABSENT | {str}, ensure_text_type),
+    fields.OwnAddress: (ABSENT, urls.absolute_or_none),
     fields.Integer: (ABSENT | {int}, int),
     fields.Boolean: (ABSENT | {bool}, lambda value: value),
     fields.Anything: (ABSENT, lambda value: value),

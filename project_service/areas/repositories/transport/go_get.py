@@ -15,7 +15,7 @@ from project_service.domain.projects import Project, RedirectRoute, projects
 from project_service.domain.rate_limits import seconds_of
 from project_service.domain.sign_ins import TooManyFailures, WrongPassword
 from project_service.kit.db.session import db, reading
-from project_service.kit.http import urls
+from project_service.kit.http import parameters, urls
 from project_service.kit.http.responses import is_api
 
 MAX_SEGMENTS = 22  # of an import path that are looked up
@@ -31,7 +31,9 @@ go_get = Blueprint("go_get", __name__)
 @go_get.before_app_request
 def answer_go() -> Response | None:
     """Answer a request of the go command for any page; ``None`` for all other requests."""
-    if request.args.get("go-get") != "1" or request.method not in ("GET", "HEAD") or is_api():
+    if b"go-get=1" not in request.query_string or request.method not in ("GET", "HEAD") or is_api():
+        return None
+    if parameters.query(request).get("go-get") != "1":
         return None
     segments = [part for part in request.path.split("/") if part]
     with reading():

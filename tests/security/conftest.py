@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sqlite3
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,6 +12,7 @@ from flask import Flask
 
 from project_service.kit.db.session import db
 from project_service.kit.http.urls import API_PREFIX
+from project_service.kit.storage import storage
 
 
 @pytest.fixture
@@ -22,12 +24,23 @@ def document(app: Flask) -> dict[str, Any]:
 
 @pytest.fixture
 def put_back(app: Flask) -> Iterator[Callable[[], None]]:
-    """Keeps the database as it is at the first call, and puts it back at every later one."""
+    """Keeps the database and the objects as they are at the first call, and puts them back at every later one."""
     kept = sqlite3.connect(":memory:")
     path = db.engine.url.database or ""
+    objects: dict[str, bytes] = {}
 
     def copy(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
         source.backup(target)
+
+    def keep_objects() -> None:
+        for each in storage().listing():
+            with storage().open(each.name) as file:
+                objects[each.name] = file.read()
+
+    def put_objects() -> None:
+        for name, content in objects.items():
+            if not storage().exists(name):
+                storage().store(io.BytesIO(content), name)
 
     def put() -> None:
         db.session.remove()
@@ -35,8 +48,10 @@ def put_back(app: Flask) -> Iterator[Callable[[], None]]:
         live = sqlite3.connect(path)
         if kept.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             copy(kept, live)
+            put_objects()
         else:
             copy(live, kept)
+            keep_objects()
         live.close()
 
     yield put

@@ -38,6 +38,7 @@ NEEDED_QUERIES = {
     "/files/<file_path>": "?ref=main",
     "/blame": "?ref=main",
     "/variables/effective": "?environment=production&protected=false",
+    "/tracked_findings/export": "?format=csv",
 }
 
 Read = Callable[[str], Any]

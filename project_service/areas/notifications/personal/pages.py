@@ -112,7 +112,7 @@ def _level_page(place: Project | Group, form: LevelForm | None = None) -> str:
 def _profile_page(level: LevelForm | None = None, quiet: QuietHoursForm | None = None) -> str:
     user = current_user()
     shown = service.shown_quiet_hours(user)
-    times = {name: dt.time.fromisoformat(shown[key]) for name, key in (("starts", "from"), ("ends", "to"))}
+    times = {name: dt.time.fromisoformat(shown[name]) for name in ("starts", "ends")}
     return page_parts.show(
         "profile.html",
         user,

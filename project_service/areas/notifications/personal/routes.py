@@ -75,7 +75,7 @@ def update_group_notification_settings(group: Group, fields: dict[str, Any]) -> 
 @api.get("/user/quiet_hours")
 @api.signed_in
 @api.allow(Ability.SIGNED_IN)
-@api.response(200, schemas.ShownQuietHoursSchema)
+@api.response(200, schemas.QuietHoursSchema)
 def show_quiet_hours() -> dict[str, Any]:
     """Show the hours in which personal messages wait."""
     return service.shown_quiet_hours(current_user())
@@ -85,7 +85,7 @@ def show_quiet_hours() -> dict[str, Any]:
 @api.signed_in
 @api.allow(Ability.SIGNED_IN)
 @api.arguments(schemas.QuietHoursSchema)
-@api.response(200, schemas.ShownQuietHoursSchema)
+@api.response(200, schemas.QuietHoursSchema)
 def update_quiet_hours(fields: dict[str, Any]) -> dict[str, Any]:
     """Change the hours in which personal messages wait."""
     return service.save_quiet_hours(current_user(), **fields)

@@ -10,16 +10,12 @@ from project_service.kit.http.schemas import Schema
 
 
 class NotificationSettingSchema(Schema):
-    """A level, with its events if it is ``custom``; the dictionaries that views return are complete."""
+    """A level, with its events if it is ``custom``; what a place has no value for is left out."""
 
     level = fields.String()
     events = fields.Hash()
     notification_email = fields.String()
     notification_channel_id = fields.Integer()
-
-    def dump(self, obj: Any, *, many: bool | None = None) -> Any:
-        """Return what the view has made: keys depend on the level and the place."""
-        return obj
 
 
 class QuietHoursSchema(Schema):
@@ -31,14 +27,6 @@ class QuietHoursSchema(Schema):
     starts = fields.String(data_key="from")
     ends = fields.String(data_key="to")
     except_critical = fields.Boolean()
-
-
-class ShownQuietHoursSchema(QuietHoursSchema):
-    """Hours in which personal messages wait, as they are stored."""
-
-    def dump(self, obj: Any, *, many: bool | None = None) -> Any:
-        """Return what the view has made."""
-        return obj
 
 
 def _update_schema(name: str, place: str, documentation: str) -> type[Schema]:

@@ -119,8 +119,8 @@ def shown_quiet_hours(user: User) -> dict[str, Any]:
         "enabled": hours.enabled,
         "time_zone": hours.time_zone,
         "days": hours.days,
-        "from": hours.starts,
-        "to": hours.ends,
+        "starts": hours.starts,
+        "ends": hours.ends,
         "except_critical": hours.except_critical,
     }
 
@@ -128,9 +128,7 @@ def shown_quiet_hours(user: User) -> dict[str, Any]:
 def save_quiet_hours(user: User, **fields: Any) -> dict[str, Any]:
     """Change the quiet hours of a user."""
     given = {name: value for name, value in fields.items() if value is not None}
-    values = {name: value for name, value in shown_quiet_hours(user).items() if name not in ("from", "to")}
-    shown = shown_quiet_hours(user)
-    values |= {"starts": shown["from"], "ends": shown["to"]} | given
+    values = shown_quiet_hours(user) | given
     problems = {}
     if values["time_zone"] not in available_timezones():
         problems["time_zone"] = "is not included in the list"

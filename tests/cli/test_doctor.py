@@ -18,7 +18,19 @@ from project_service.kit.storage import Storage
 from tests.conftest import SQLITE, make_app
 from tests.support import sample_data
 
-PARTS = ["versions", "database", "migrations", "secrets", "redis", "storage", "worker", "jobs", "mails", "search", "notifications"]
+PARTS = [
+    "versions",
+    "database",
+    "migrations",
+    "secrets",
+    "redis",
+    "storage",
+    "worker",
+    "jobs",
+    "mails",
+    "search",
+    "notifications",
+]
 
 
 class Redis:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 
-from sqlalchemy import Select, false, func, or_, select
+from sqlalchemy import Index, Select, false, func, or_, select, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from project_service.kit.db import text_search
@@ -72,6 +72,7 @@ class User(Timestamps, Model):
     __table_args__ = (
         unique_unless_deleting("uq_users_username", "lower(username)"),
         unique_unless_deleting("uq_users_email", "lower(email)"),
+        Index("ix_users_public_email", text("lower(public_email)")),
     )
 
 

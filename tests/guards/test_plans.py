@@ -46,6 +46,9 @@ OWN = "the memberships of a user are found by an index and are few; then they ar
 MERGED = "the first events of each project, as many as the page reaches to"
 WITHIN = "found by an index, and sorted among its neighbours: an order that few ask for"
 CHOICE = "the members of a project, 500 at most, by name"
+FAILED = "those that failed, by an index that has no others"
+LIMITED = "counts at most 10,000"
+NEWEST = "the last one, by the index"
 MEMBERS = (
     "/projects/<project>/members/all /groups/<group>/members/all"
     " /<path:project>/-/project_members /groups/<path:group>/-/group_members"
@@ -54,6 +57,19 @@ CHOICES = (
     "/<path:project>/-/issues/new /<path:project>/-/issues/<int:iid>/edit /<path:project>/-/alert_management"
     " /<path:project>/-/alert_management/<int:iid>/details"
     " /<path:project>/-/alert_management/<int:iid>/details/<any(overview,metrics,activity):part>"
+    " /<path:project>/-/issues /<path:project>/-/issues/<int:iid> /<path:project>/-/error_tracking/<error_id>/details"
+)
+ISSUE_PAGES = "/<path:project>/-/issues /<path:project>/-/issues/<int:iid>"
+NOTIFICATIONS = (
+    "/projects/<project>/notification_channels /groups/<group>/notification_channels"
+    " /projects/<project>/notification_rules /groups/<group>/notification_rules"
+    " /<path:project>/-/settings/notifications /groups/<path:group>/-/settings/notifications"
+    " /<path:project>/-/settings/notifications/rules /groups/<path:group>/-/settings/notifications/rules"
+)
+OWN_AND_ABOVE = "those of a project or group and of the groups above it: each has few"
+BELOW = "the messages of 30 days of some projects, found by an index of each and then sorted"
+MESSAGES = (
+    "/projects/<project>/notification_deliveries /groups/<group>/notification_deliveries /user/notification_deliveries"
 )
 SEARCHES = "/search /groups/<group>/search /projects/<project>/search"
 FOUND = (
@@ -65,16 +81,26 @@ TOKENS = "personal_access_tokens"
 TOKEN_PAGES = "/<path:project>/-/settings/access_tokens /groups/<path:group>/-/settings/access_tokens"
 JOB_VARIABLES = "/<path:project>/-/settings/ci_cd/job_variables /<path:project>/-/settings/ci_cd/job_variables/download"
 HOME, EACH = "/ /-/overview /<path:full_path>", "the first rows of each project, by an index, as many as are shown"
-PANELS = ("alerts", "tracked_errors", "tracked_findings", "issues", "issue_assignees", "projects", "anon_1", "anon_2")
+PANELS = (
+    "memberships",
+    "alerts",
+    "tracked_errors",
+    "tracked_findings",
+    "issues",
+    "issue_assignees",
+    "projects",
+    "anon_1",
+    "anon_2",
+)
 ISSUES_ACROSS = "/issues /groups/<group>/issues /issues_statistics /groups/<group>/issues_statistics"
 ALLOWED = (
     *(
         Allowed(what, table, SEARCHES, FOUND)
-        for table in ("issues", "projects", "users", "users_search", "memberships")
+        for table in ("issues", "projects", "users", "users_search", "memberships", "namespaces")
         for what in (WALKED, SORTED, READ)
     ),
     Allowed(WALKED, "users", "/users /personal_access_tokens /admin/users /users/sign_in", ALL),
-    Allowed(READ, "tasks", "/admin/tasks", "counts all there are, for administrators alone"),
+    Allowed(READ, "tasks", "/admin /admin/tasks", "counts all there are, for administrators alone"),
     Allowed(WALKED, TOKENS, "/personal_access_tokens", ALL),
     Allowed(WALKED, "projects", "/projects / /dashboard/projects /admin /admin/projects", ALL),
     Allowed(WALKED, "instance_variables", "/admin/ci/variables /admin/ci_cd", "25 at most"),
@@ -85,6 +111,8 @@ ALLOWED = (
     Allowed(SORTED, "resource_bots", "/projects/<project>/access_tokens /groups/<group>/access_tokens", WITHIN, "sort"),
     Allowed(SORTED, "resource_bots", TOKEN_PAGES, WITHIN),
     Allowed(WALKED, "audit_events", "/audit_events /admin/audit_logs /admin/audit_logs.csv", ALL),
+    Allowed(READ, "audit_events", "/audit_events /admin/audit_logs", LIMITED),
+    Allowed(READ, "deliveries", "/admin", FAILED),
     Allowed(
         WALKED,
         "namespaces",
@@ -95,11 +123,16 @@ ALLOWED = (
     Allowed(WALKED, "events", "/dashboard/projects /events", NOTHING),
     Allowed(SORTED, "anon_2", "/dashboard/projects /events", MERGED),
     Allowed(SORTED, "events", "/dashboard/projects /events", MERGED),
-    Allowed(READ, "issues", "/projects/<project>/issues", NOTHING),
-    Allowed(READ, "issues", "/issues /groups/<group>/issues /issues_statistics", NOTHING),
+    Allowed(READ, "issues", "/projects/<project>/issues /projects/<project>/issues_statistics", NOTHING),
+    Allowed(WALKED, "issues", "/projects/<project>/issues /issues /groups/<group>/issues", NOTHING),
+    Allowed(READ, "issues", ISSUES_ACROSS, NOTHING),
+    Allowed(WALKED, "issues", ISSUES_ACROSS, NEWEST),
     Allowed(READ, "projects", ISSUES_ACROSS, "the projects of administrators are all there are"),
     Allowed(WALKED, "projects", ISSUES_ACROSS, "the projects of administrators are all there are"),
-    Allowed(SORTED, "issues", ISSUES_ACROSS, "the issues of some projects, found by an index of each and then sorted"),
+    *(
+        Allowed(SORTED, table, ISSUES_ACROSS, "the issues of some projects, found by an index of each and then sorted")
+        for table in ("issues", "namespace_ancestors")
+    ),
     Allowed(SORTED, "users", "/projects/<project>/issues/<iid>/participants", "the participants of one issue"),
     Allowed(READ, "users", "/users", ADMINISTRATORS, "name username created_at updated_at"),
     Allowed(READ, TOKENS, "/personal_access_tokens", ADMINISTRATORS),
@@ -108,9 +141,12 @@ ALLOWED = (
     Allowed(SORTED, "users", "/personal_access_tokens", OWN, "sort"),
     Allowed(SORTED, "projects", "/ /dashboard/projects", OWN),
     Allowed(WALKED, "users", "/admin", ALL),
-    *(Allowed(READ, table, "/admin", "counts at most 10,000") for table in ("users", "projects", "namespaces")),
+    *(Allowed(READ, table, "/admin", LIMITED) for table in ("users", "projects", "namespaces")),
     *(Allowed(SORTED, table, HOME, EACH) for table in PANELS),
-    Allowed(SORTED, "alerts", "/groups/<path:group>/-/alert_statistics", "of a month and of several projects"),
+    *(
+        Allowed(SORTED, table, "/groups/<path:group>/-/alert_statistics", "of a month and of several projects")
+        for table in ("alerts", "namespace_ancestors")
+    ),
     Allowed(SORTED, "namespaces", "/groups /dashboard/groups /namespaces", OWN),
     Allowed(SORTED, "namespaces", "/groups/<group>/subgroups", WITHIN, "id path similarity"),
     Allowed(SORTED, "namespaces", "/groups/<group>/descendant_groups", WITHIN),
@@ -122,6 +158,7 @@ ALLOWED = (
     Allowed(SORTED, "notes", "/projects/<project>/issues/<iid>/notes", WITHIN, "updated_at"),
     Allowed(SORTED, "notes", "/projects/<project>/merge_requests/<iid>/notes", WITHIN, "updated_at"),
     Allowed(SORTED, "notes", "/projects/<project>/alert_management_alerts/<iid>/notes", WITHIN, "updated_at"),
+    Allowed(SORTED, "notes", "/projects/<project>/error_tracking/errors/<error_id>/notes", WITHIN, "updated_at"),
     Allowed(
         SORTED,
         "alerts",
@@ -129,9 +166,23 @@ ALLOWED = (
         WITHIN,
         "updated_at ended_at event_count",
     ),
-    Allowed(SORTED, "memberships", MEMBERS, "everybody counts once, by the highest role, which is known only then"),
-    Allowed(SORTED, "memberships", CHOICES, CHOICE),
-    Allowed(SORTED, "users", CHOICES, CHOICE),
+    *(
+        Allowed(SORTED, table, MEMBERS, "everybody counts once, by the highest role, which is known only then")
+        for table in ("memberships", "namespace_ancestors")
+    ),
+    *(Allowed(SORTED, table, CHOICES, CHOICE) for table in ("memberships", "users", "namespace_ancestors")),
+    Allowed(SORTED, "labels", ISSUE_PAGES, "the labels of a project and of the groups above it, by title"),
+    Allowed(SORTED, "error_release_deploys", "/<path:project>/-/error_tracking/releases", "of the releases of a page"),
+    Allowed(
+        SORTED, "tracked_error_merges", "/<path:project>/-/error_tracking/<error_id>/details", "those of one error"
+    ),
+    Allowed(SORTED, "security_components", "/<path:project>/-/security/dependencies", "the licenses of some reports"),
+    *(
+        Allowed(SORTED, table, NOTIFICATIONS, OWN_AND_ABOVE)
+        for table in ("notification_channels", "notification_rules")
+    ),
+    Allowed(SORTED, "notification_deliveries", "/groups/<path:group>/-/settings/notifications/deliveries", BELOW),
+    Allowed(READ, "notification_items", MESSAGES, "those of 30 days, where the messages about one alert are asked for"),
     Allowed(SORTED, "project_exports", EXPORTS, "a project has two at a time, one of which is the next"),
 )
 

@@ -83,7 +83,8 @@ def participants_of(caller: Caller, issue: Issue) -> Select[User]:
     notes = select(Note.author_id).where(Note.noteable_type == tracker.TARGET, Note.noteable_id == issue.id)
     notes = notes.where(Note.system.is_(False), visible_notes(caller, issue.project))
     assigned = select(_assignees.user_id).where(_assignees.issue_id == issue.id)
-    people = or_(User.id == issue.author_id, User.id.in_(assigned), User.id.in_(notes))
+    author = select(_issues.author_id).where(_issues.id == issue.id)
+    people = User.id.in_(author.union_all(assigned, notes))
     seeing = or_(User.admin.is_(True), User.id.in_(user_ids_with(Role.MINIMAL, issue.project)))
     if issue.project.visibility == Visibility.INTERNAL:
         seeing = or_(seeing, User.external.is_(False))

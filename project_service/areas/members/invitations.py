@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from sqlalchemy import Select, delete, func, select
-from sqlalchemy.orm import joinedload
+from sqlalchemy.orm import joinedload, selectinload
 
 from project_service.access import audit, new_accounts
 from project_service.access.abilities import Ability, allowed
@@ -136,7 +136,8 @@ def find_by_link(text: str) -> Invitation | None:
     if number is None:
         return None
     statement = select(Invitation).where(Invitation.id == number, Invitation.created_at > _oldest())
-    loaded = joinedload(Invitation.created_by), joinedload(Invitation.project), joinedload(Invitation.group)
+    # SQLite would read all projects for a join with the project and its namespace
+    loaded = joinedload(Invitation.created_by), selectinload(Invitation.project), joinedload(Invitation.group)
     invitation = db.session.scalar(statement.options(*loaded))
     return None if invitation is None or invitation.place.deleting_since is not None else invitation
 

@@ -129,7 +129,7 @@ def delete_member(subject: ProjectOrGroup, user_id: int) -> Any:
 @pages.allow(project=Ability.ADMIN_PROJECT_MEMBERS, group=Ability.ADMIN_GROUP)
 def suggest_members(subject: ProjectOrGroup) -> Response:
     """Return users who could be added, for the field that suggests them while a name is typed."""
-    people = db.session.execute(queries.suggested_users(subject, request.args.get("search", "")))
+    people = queries.suggested_users(subject, request.args.get("search", ""))
     return json_response([{"username": username, "name": name} for username, name in people])
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Subquery, and_, case, false, func, or_, select, union_all
+from sqlalchemy import ColumnElement, Row, Select, Subquery, and_, case, func, or_, select, union_all
 from sqlalchemy.orm import contains_eager, with_expression
 
 from project_service.domain.access_levels import Role
@@ -14,7 +15,7 @@ from project_service.domain.projects import Project
 from project_service.domain.resource_bots import bots
 from project_service.domain.users import ACTIVE, User
 from project_service.kit.db import searching
-from project_service.kit.db.session import NO_LAZY_LOADING, one
+from project_service.kit.db.session import NO_LAZY_LOADING, db, one
 from project_service.kit.http.errors import RecordNotFound
 
 ProjectOrGroup = Project | Namespace
@@ -56,7 +57,7 @@ def users_of(project: Project, **filters: Any) -> Select[User]:
     return statement.options(NO_LAZY_LOADING)
 
 
-def suggested_users(subject: ProjectOrGroup, search: str) -> Select[str, str]:
+def suggested_users(subject: ProjectOrGroup, search: str) -> Iterable[Row[str, str]]:
     """Usernames and names of users who are no direct members: by a part of either, or by a whole public e-mail."""
     here = Membership.project_id if isinstance(subject, Project) else Membership.namespace_id
     members = select(Membership.user_id).where(here == subject.id, alive())
@@ -66,8 +67,8 @@ def suggested_users(subject: ProjectOrGroup, search: str) -> Select[str, str]:
         User.deleting_since.is_(None), User.state == ACTIVE, User.id.not_in(members), User.id.not_in(bots())
     )
     if len(text) < MIN_SUGGESTED_LENGTH:
-        return people.where(false())
-    return people.where(is_called).order_by(User.id).limit(MAX_SUGGESTIONS)
+        return ()
+    return db.session.execute(people.where(is_called).order_by(User.id).limit(MAX_SUGGESTIONS))
 
 
 def find_member(subject: ProjectOrGroup, user_id: int) -> Membership:

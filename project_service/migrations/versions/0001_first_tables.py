@@ -204,6 +204,7 @@ def _create_users() -> None:
     op.create_index(
         "uq_users_email", "users", [sa.text("lower(email)")], unique=True, **_where("deleting_since IS NULL")
     )
+    op.create_index("ix_users_public_email", "users", [sa.text("lower(public_email)")])
     op.create_index(
         "uq_users_username", "users", [sa.text("lower(username)")], unique=True, **_where("deleting_since IS NULL")
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, exists, func, or_, select
+from sqlalchemy import ColumnElement, Select, exists, func, select
 
 from project_service.areas.notifications.models import (
     NotificationChannel,
@@ -38,7 +38,9 @@ def _usable_by(owner: Owner) -> ColumnElement[bool]:
         return owned_by(NotificationChannel, owner)
     namespace_id = owner.namespace_id if isinstance(owner, Project) else owner.id
     above = select(NamespaceAncestor.ancestor_id).where(NamespaceAncestor.namespace_id == namespace_id)
-    return or_(owned_by(NotificationChannel, owner), NotificationChannel.group_id.in_(above))
+    own, ids = owned_by(NotificationChannel, owner), select(NotificationChannel.id)
+    # PostgreSQL would read them all for a condition with OR
+    return NotificationChannel.id.in_(ids.where(own).union_all(ids.where(NotificationChannel.group_id.in_(above))))
 
 
 def find_channel(owner: Owner, channel_id: int) -> NotificationChannel:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, Select, func, or_, select
+from sqlalchemy import ColumnElement, Select, func, select
 
 from project_service.areas.notifications.owners import Owner, owned_by
 from project_service.domain.namespaces import NamespaceAncestor
@@ -25,7 +25,9 @@ def applying_rules(owner: Owner) -> Select[NotificationRule]:
 def _apply_to(owner: Owner) -> ColumnElement[bool]:
     namespace_id = owner.namespace_id if isinstance(owner, Project) else owner.id
     above = select(NamespaceAncestor.ancestor_id).where(NamespaceAncestor.namespace_id == namespace_id)
-    return or_(owned_by(NotificationRule, owner), NotificationRule.group_id.in_(above))
+    own, ids = owned_by(NotificationRule, owner), select(NotificationRule.id)
+    # PostgreSQL would read them all for a condition with OR
+    return NotificationRule.id.in_(ids.where(own).union_all(ids.where(NotificationRule.group_id.in_(above))))
 
 
 def find_rule(owner: Owner, rule_id: int) -> NotificationRule:

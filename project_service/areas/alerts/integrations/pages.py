@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlencode
 
-from flask import redirect, render_template, request
+from flask import flash, redirect, render_template, request
 
 from project_service.access import sections
 from project_service.access.abilities import Ability, allowed
@@ -62,8 +62,6 @@ def fill(project: Project) -> dict[str, Any]:
         "alert_tab": tab,
         "integrations": found,
         "configures": configures,
-        "alert_settings_saved": "saved" in request.args,
-        "alert_integration_removed": "removed" in request.args,
         "tools": {one.id: _tool_name(one) for one in found},
         "refused": request_log.refused_counts(found) if configures else {},
         "tested": request_log.newest_tests(found) if configures else {},
@@ -98,7 +96,8 @@ def save_alert_settings(project: Project) -> Any:
     form = IncidentSettingsForm()
     names = ("create_issue", "auto_close_incident", "issue_template_key")
     if form.accepted(lambda: service.save_incident_setting(project, **{name: form[name].data for name in names})):
-        return redirect(f"/{project.full_path}/-/settings/operations?alerts={INCIDENTS}&saved=1#alerts")
+        flash("The settings of alerts have been successfully saved.")
+        return redirect(f"/{project.full_path}/-/settings/operations?alerts={INCIDENTS}#alerts")
     return sections.show(project, "operations", status=422, incident_form=_offering(project, form), alert_tab=INCIDENTS)
 
 
@@ -193,8 +192,6 @@ def show_credentials(project: Project, integration_id: int) -> Any:
         "credentials",
         integration,
         form=Form(),
-        saved="saved" in request.args,
-        reset="reset" in request.args,
         examples=examples.examples_of(integration, address) if address else {},
         preset=PRESETS.get(integration.preset or ""),
         instructions=examples.instructions_of(integration, address) if address else [],
@@ -235,7 +232,8 @@ def reset_key(project: Project, integration_id: int) -> Any:
     """Reset the key of an integration."""
     integration = queries.find_integration(project, integration_id)
     integrations.reset_key(integration)
-    return redirect(f"{_address(integration, 'credentials')}?reset=1")
+    flash("The key was reset. The old one no longer works.")
+    return redirect(_address(integration, "credentials"))
 
 
 @pages.get(f"{ONE}/test")
@@ -304,7 +302,8 @@ def ask_delete_integration(project: Project, integration_id: int) -> Any:
 def delete_integration(project: Project, integration_id: int) -> Any:
     """Delete an integration."""
     integrations.delete_integration(queries.find_integration(project, integration_id))
-    return redirect(f"/{project.full_path}/-/settings/operations?removed=1#alerts")
+    flash("The integration has been successfully removed.")
+    return redirect(f"/{project.full_path}/-/settings/operations#alerts")
 
 
 def _fields(form: IntegrationForm) -> dict[str, Any]:
@@ -374,7 +373,8 @@ def _page(tab: str, integration: AlertIntegration, **values: Any) -> str:
 def _after_saving(integration: AlertIntegration) -> str:
     if "test" in request.form and integration.type != OPSGENIE:
         return _address(integration, "test")
-    return f"{_address(integration, 'credentials')}?saved=1"
+    flash("Integration successfully saved. Its address and key are below.")
+    return _address(integration, "credentials")
 
 
 def _address(integration: AlertIntegration, tab: str) -> str:

@@ -28,6 +28,7 @@ from project_service.areas.error_tracking.errors.models import (
 )
 from project_service.areas.error_tracking.releases.models import OK, ErrorRelease, SourceMapBundle
 from project_service.areas.members.models import Invitation
+from project_service.areas.notifications.messages import ChannelMessage
 from project_service.areas.notifications.models import NotificationChannel, NotificationDelivery
 from project_service.areas.webhooks.models import WebHook, WebHookLog
 from project_service.domain import avatars, path_registry
@@ -312,9 +313,15 @@ def make_silence(project: Project, **fields: Any) -> Silence:
     return _stored(Silence(project_id=project.id, **about))
 
 
+def message_content(headline: str, name: str, url: str = "/") -> dict[str, Any]:
+    """What is stored of a message about a project of this name."""
+    at = clock.isoformat(clock.now())
+    return ChannelMessage(headline=headline, project={"name": name, "web_url": url}, url=url, at=at).as_json()
+
+
 def make_message(project: Project) -> NotificationDelivery:
     """A message that was sent about an alert of a project."""
-    content = {"url": f"/{project.full_path}/-/alert_management/1/details", "items": []}
+    content = message_content("Stuck", project.name, f"/{project.full_path}/-/alert_management/1/details")
     about = {"recipient": "ops", "title": "[CRITICAL] Stuck", "status": "delivered"}
     return _stored(NotificationDelivery(project_id=project.id, content=content, **about))
 
@@ -346,7 +353,8 @@ def make_personal_notifications(user: User) -> dict[str, int]:
     """A channel of a user and a message to it: their ids, by the names of placeholders."""
     channel = make_personal_channel(user, "own")
     counts = {"triggered_count": 0, "resolved_count": 0, "other_count": 0, "attempts": 1}
-    message = {"title": "Test", "content": {}, "status": "delivered", "kind": "test", "recipient": "-1", **counts}
+    about = {"title": "Test", "content": message_content("Test", user.username), "kind": "test", "recipient": "-1"}
+    message = {"status": "delivered", **about, **counts}
     delivery = _stored(NotificationDelivery(user_id=user.id, channel_id=channel.id, **message))
     return {"profile channel_id": channel.id, "profile delivery_id": delivery.id}
 
@@ -357,7 +365,8 @@ def make_notification(project: Project, user: User) -> NotificationDelivery:
         select(NotificationChannel).where(NotificationChannel.project_id == project.id)
     ).first()
     counts = {"triggered_count": 1, "resolved_count": 0, "other_count": 0, "attempts": 1}
-    common: dict[str, Any] = {"title": "[CRITICAL] Stuck", "content": {}, "status": "delivered", **counts}
+    content = message_content("Stuck", project.name)
+    common: dict[str, Any] = {"title": "[CRITICAL] Stuck", "content": content, "status": "delivered", **counts}
     _stored(NotificationDelivery(project_id=project.id, user_id=user.id, recipient=user.email, **common))
     own = {} if channel is None else {"channel_id": channel.id, "channel_name": channel.name}
     return _stored(NotificationDelivery(project_id=project.id, recipient="us Ab", **own, **common))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -47,7 +49,7 @@ def test_a_refused_project_keeps_the_form_values(open_as_paula):
 def test_members_are_added_updated_and_removed(open_as_paula, shop, gl, name):
     person = make_person(gl, f"{name}-new", "Nora New")
     page = open_as_paula(f"/{shop}/-/project_members")
-    page.get_by_label("Username", exact=True).fill(person.username)
+    page.get_by_label("Username or e-mail", exact=True).fill(person.username)
     page.get_by_label("Role").select_option("Developer")
     page.get_by_role("button", name="Add member").click()
     row = page.get_by_role("row", name="Nora New")
@@ -69,12 +71,12 @@ def test_members_are_added_updated_and_removed(open_as_paula, shop, gl, name):
 
 def test_an_unknown_member_shows_an_error_at_the_field(open_as_paula, shop):
     page = open_as_paula(f"/{shop}/-/project_members")
-    page.get_by_label("Username", exact=True).fill("nobody-at-all")
+    page.get_by_label("Username or e-mail", exact=True).fill("nobody-at-all")
 
     page.get_by_role("button", name="Add member").click()
 
-    field = page.get_by_label("Username", exact=True)
-    expect(field).to_have_accessible_description("Username belongs to no user")
+    field = page.get_by_label("Username or e-mail", exact=True)
+    expect(field).to_have_accessible_description(re.compile("Username or e-mail belongs to no user$"))
     expect(field).to_have_value("nobody-at-all")
 
 
@@ -83,11 +85,11 @@ def test_variables_are_created_shown_updated_and_deleted(open_as_paula, shop):
     page.get_by_role("link", name="Settings").click()
     page.get_by_role("link", name="CI/CD").click()
     for _ in range(2):
-        page.get_by_label("Key").fill("REGION")
+        page.get_by_label("Key", exact=True).fill("REGION")
         page.get_by_label("Value", exact=True).fill("eu-central-1")
         with page.expect_navigation():
             page.get_by_role("button", name="Add variable").click()
-    expect(page.get_by_label("Key")).to_have_accessible_description(
+    expect(page.get_by_label("Key", exact=True)).to_have_accessible_description(
         "Letters, digits and “_”. Key (REGION) has already been taken"
     )
     expect(page.get_by_label("Value", exact=True)).to_have_value("eu-central-1")

@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from project_service.areas.notifications.models import NotificationDelivery, QuietHours
 from project_service.areas.notifications.personal import quiet_hours
-from project_service.kit import deliveries
+from project_service.kit import clock, deliveries
 from project_service.kit.db.session import db
 from tests.areas.notifications.conftest import make_rule, to
 from tests.support.sample_data import DEV, MAX, NOBODY, RITA, SAM
@@ -105,7 +105,8 @@ def test_personal_messages_wait_for_the_end_of_quiet_hours_but_critical_ones_pas
     as_, project, post, send, sent, later
 ):
     make_rule(project, {"type": "user", "username": "max"})
-    as_(MAX).put("/user/quiet_hours", json={"enabled": True, "time_zone": "UTC", "from": "00:00", "to": "23:59"})
+    before, after = (f"{clock.now() + dt.timedelta(hours=hours):%H:%M}" for hours in (-2, 2))
+    as_(MAX).put("/user/quiet_hours", json={"enabled": True, "time_zone": "UTC", "from": before, "to": after})
 
     post({"title": "Slow", "severity": "low"}, {"title": "Down", "severity": "critical"})
     send()

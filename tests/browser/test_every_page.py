@@ -48,7 +48,8 @@ ADMINISTRATION = {  # the first is where the administrator begins
     "style guide": "/-/styleguide",
 }
 UNNAMED = """() => [...document.querySelectorAll("a, button, input:not([type=hidden]), select, textarea")]
-    .filter(one => !(one.textContent.trim() || one.labels?.length || one.getAttribute("aria-label") || one.alt))
+    .filter(one => !(one.textContent.trim() || one.labels?.length || one.getAttribute("aria-label") || one.alt
+        || document.getElementById(one.getAttribute("aria-labelledby"))?.textContent.trim()))
     .map(one => one.outerHTML)"""
 TWICE = """() => { const ids = [...document.querySelectorAll("[id]")].map(one => one.id);
     return ids.filter((id, position) => ids.indexOf(id) !== position) }"""

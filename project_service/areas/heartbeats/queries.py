@@ -8,7 +8,7 @@ from project_service.domain.heartbeats.models import Heartbeat, HeartbeatPing
 from project_service.domain.projects import Project
 from project_service.kit.db.session import NO_LAZY_LOADING, db, one
 from project_service.kit.http.errors import NotFound
-from project_service.kit.security.tokens import digest
+from project_service.kit.security import tokens
 
 
 def heartbeats_of(project: Project) -> Select[Heartbeat]:
@@ -37,4 +37,4 @@ def pings_of(heartbeat: Heartbeat) -> Select[HeartbeatPing]:
 def with_key(key: str) -> Select[int]:
     """Select the id of the heartbeat with a key, unless its project is being removed."""
     found = select(Heartbeat.id).join(Project, Project.id == Heartbeat.project_id)
-    return found.where(Heartbeat.key_digest == digest(key), Project.deleting_since.is_(None))
+    return found.where(Heartbeat.key_digest == tokens.digest(key), Project.deleting_since.is_(None))

@@ -164,7 +164,7 @@ def defer_assembly(namespace: Namespace, user_id: int, project_ids: Sequence[int
         assemble_later.defer(namespace.id, user_id, list(project_ids), dataclasses.asdict(assembly))
 
 
-@background.job("error_tracking.releases.assemble")
+@background.job("error_tracking.releases.assemble_later")
 def assemble_later(namespace_id: int, user_id: int, project_ids: list[int], assembly: dict[str, Any]) -> None:
     """Assemble a large bundle; what is waiting for it becomes its result."""
     wanted = Assembly(**assembly)

@@ -95,6 +95,7 @@ def test_an_alert_has_the_fields_of_graphql(developer, path, alerts, project):
     stored = db.session.get(Alert, alerts[0].id)
     assert {name: alert[name] for name in alert if name not in ("created_at", "updated_at")} == {
         "id": stored.id,
+        "silence_id": None,
         "iid": 1,
         "project_id": project.id,
         "title": "Disk is full",

@@ -29,6 +29,8 @@ FAR = 100_000  # how far above every id there is
 # written by every request
 RESTLESS = {"users", "personal_access_tokens", "browser_sessions", "feature_gates", "application_settings"}
 
+OWN_NAMES = re.compile("/(url_variables|custom_headers)/")  # any name may be set at a hook of one's own
+
 
 @pytest.fixture
 def far(filled):
@@ -105,6 +107,8 @@ def test_nested_ids_of_other_projects_are_refused_by_the_api(app, far, theirs, m
 
     for method, path, _rule in api_rules(app):
         for part in nested(path):
+            if part == "key" and OWN_NAMES.search(path):
+                continue
             for value in values:
                 address = filled(path, mine, part, value)
                 body = body_of(document, method, path)

@@ -102,6 +102,7 @@ def test_an_unknown_address_is_asked_for_confirmation(as_maintainer, project, ma
     created = as_maintainer.post(channels(project), json={"name": "x", "type": "email", "address": "jo@example.net"})
 
     [mail] = queued_mails()
+    db.session.remove()
     link = next(word for word in mail.body.split() if "/confirm/" in word)
     page = browser.get(link)
     browser.post(link, data={"csrf_token": re.search(r'name="csrf_token"[^>]*value="([^"]+)"', page.text)[1]})

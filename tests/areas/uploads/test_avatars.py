@@ -30,7 +30,7 @@ def test_a_user_sets_and_removes_the_own_picture_which_everybody_sees(as_, visit
     assert path_of(made).startswith(f"/uploads/-/system/user/avatar/{people[DEV].id}/me.png?v=")
     assert (seen.data, seen.content_type, seen.headers["Cache-Control"]) == (PNG, "image/png", "public, max-age=300")
     assert seen.headers["Content-Security-Policy"] == "default-src 'none'; sandbox"
-    assert (shown, removed, storage().names("avatars")) == (made, {"avatar_url": None}, [])
+    assert (shown, removed, storage().names(f"avatars/user/{people[DEV].id}")) == (made, {"avatar_url": None}, [])
 
 
 @pytest.mark.parametrize(

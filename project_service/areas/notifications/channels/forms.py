@@ -37,7 +37,9 @@ class ChannelForm(Form):
     icon_url = StringField("URL of the sender's picture (optional)")
     channel = StringField("Channel (optional)", description="Mattermost and Rocket.Chat only.")
     body_style = SelectField(
-        "Body", choices={"message": "A message with a card, as the templates of Teams expect", "card": "A bare card"}
+        "Body",
+        choices={"message": "A message with a card, as the templates of Teams expect", "card": "A bare card"},
+        default="message",
     )
     thread_id = StringField("Id of a thread (optional)")
     server = StringField("Server", render_kw={"placeholder": "https://ntfy.sh"})
@@ -46,7 +48,7 @@ class ChannelForm(Form):
     chat_id = StringField("Id of the chat", description="A number, or @ and the name of a channel.")
     message_thread_id = StringField("Id of a topic (optional)")
     routing_key = PasswordField("Integration key", render_kw=SECRET)
-    region = SelectField("Region", choices={"us": "United States", "eu": "Europe"})
+    region = SelectField("Region", choices={"us": "United States", "eu": "Europe"}, default="us")
     rate_per_minute = IntegerField("Messages per minute", default=20, description="1 to 60. What exceeds it waits.")
     enabled = BooleanField("Enabled", default=True)
 

@@ -33,7 +33,9 @@ class RuleForm(Form):
     )
     usernames = StringField("People", description="Usernames, separated by commas.")
     min_severity = SelectField(
-        "Severity", choices={"": "Any"} | {name: f"{name.capitalize()} and worse" for name in SEVERITIES}
+        "Severity",
+        choices={"": "Any"} | {name: f"{name.capitalize()} and worse" for name in SEVERITIES},
+        default="",
     )
     environment = StringField("Environment", description="A name, or a wildcard such as review/*. Empty: any.")
     matchers = TextAreaField(

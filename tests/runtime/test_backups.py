@@ -48,6 +48,7 @@ def filled(app, project, group, people, client_of, tmp_path):
     client = client_of(people[ADA])
     sample_data.fill_lists(project, group, people, client)
     sample_data.make_project("busy", group)
+    client.put("/user/quiet_hours", json={"enabled": True, "time_zone": "UTC", "from": "22:00", "to": "07:00"})
     encryption.leave_proof()
     fill_empty_tables()
     for name in ("uploads/1/archive.tar.gz", "exports/deep/er/ö"):

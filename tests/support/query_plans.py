@@ -25,6 +25,7 @@ NUMBER = r"(\(SELECT [^()]*\)|\S+)"
 CUT = re.compile(rf"\sLIMIT\s+{NUMBER}(\s+OFFSET\s+{NUMBER})?\s*$")
 NAMED = re.compile(r"\b(\w+) AS (\w+)")
 LOOP = re.compile(r"(?:SCAN|SEARCH) (\w+)")
+NOTHING_ASKED = re.compile(r"\sWHERE\s+0 = 1\s+(ORDER BY|LIMIT)")  # SQLite evaluates it once, before it reads a row
 END_TO_END = re.compile(r"SCAN \w+(?! VIRTUAL)|SEARCH \w+ USING AUTOMATIC")
 SORTING = re.compile(r"USE TEMP B-TREE FOR (ORDER|GROUP|DISTINCT)")
 # what hands rows on one by one: where a limit stands above, it ends the reading below
@@ -52,6 +53,8 @@ def faults(statement: str, parameters: Any) -> set[Fault]:
 
 
 def _on_sqlite(statement: str, parameters: Any) -> Iterator[Fault]:
+    if NOTHING_ASKED.search(statement):
+        return
     tables = {alias: table for table, alias in NAMED.findall(statement)}
     lines = _explained(["EXPLAIN QUERY PLAN " + statement], parameters)
     details = {number: detail for number, _, _, detail in lines}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import marshmallow
 from marshmallow.exceptions import ValidationError
@@ -32,6 +32,10 @@ class Schema(marshmallow.Schema):
     exactly_one: ClassVar[tuple[str, ...]] = ()
     all_or_none: ClassVar[tuple[str, ...]] = ()
     alternatives: ClassVar[Mapping[str, str]] = {}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return the schema itself: nothing changes it, and documenting routes would copy it some thousand times."""
+        return self
 
     @functools.cached_property
     def names(self) -> frozenset[str]:

@@ -48,8 +48,6 @@ from project_service.kit.db.session import db
 from project_service.kit.http.errors import NotFound
 from project_service.kit.http.fields import whole_number
 
-MAX_BUILT_STATEMENTS = 32  # some 100 KiB each
-
 
 class Membership(Timestamps, Model):
     """The role of a user in a group or project, optionally until a day."""
@@ -211,42 +209,20 @@ def add_shares(projects: Sequence[Project]) -> None:
 
 def authorized_namespaces(user_id: int, least: Role = Role.MINIMAL) -> Select[int]:
     """The ids of the groups in which a user has at least this role: direct, inherited, or through a share."""
-    return _authorized_namespaces(user_id, least, clock.today())
+    return select(_union(_at_least(_of_user(group_grants(), user_id), least)).c.place_id)
 
 
 def authorized_projects(user_id: int, least: Role = Role.GUEST) -> Select[int]:
     """The ids of the projects in which a user has at least this role."""
-    return _authorized_projects(user_id, least, clock.today())
-
-
-# a page asks for the same up to twenty times, and building these takes longer than running them
-@functools.lru_cache(MAX_BUILT_STATEMENTS)
-def _authorized_namespaces(user_id: int, least: Role, today: dt.date) -> Select[int]:
-    return select(_union(_at_least(_of_user(group_grants(today), user_id), least)).c.place_id)
-
-
-@functools.lru_cache(MAX_BUILT_STATEMENTS)
-def _authorized_projects(user_id: int, least: Role, today: dt.date) -> Select[int]:
-    grants = _at_least(_of_user(project_grants(today), user_id), least)
-    places = [grant.with_only_columns(_place(grant)) for grant in grants]
-    in_groups = _authorized_namespaces(user_id, least, today)
-    inherited = select(_projects.c.id).where(_projects.c.namespace_id.in_(in_groups))
+    places = [grant.with_only_columns(_place(grant)) for grant in _at_least(_of_user(project_grants(), user_id), least)]
+    inherited = select(_projects.c.id).where(_projects.c.namespace_id.in_(authorized_namespaces(user_id, least)))
     return select(union_all(_owned_projects(user_id), *places, inherited).subquery().c[0])
 
 
 def user_ids_with(least: Role, subject: Project | Namespace) -> CompoundSelect[int]:
     """The ids of the users with at least this role in a project or group, however they have it; some repeatedly."""
-    if isinstance(subject, Project):
-        return _user_ids_with(least, subject.namespace_id, subject.id, clock.today())
-    return _user_ids_with(least, subject.id, None, clock.today())
-
-
-@functools.lru_cache(MAX_BUILT_STATEMENTS)
-def _user_ids_with(least: Role, namespace_id: int, project_id: int | None, today: dt.date) -> CompoundSelect[int]:
-    grants = _at(group_grants(today), namespace_id)
-    if project_id is not None:
-        grants += _at(project_grants(today), project_id)
-    users = [grant.with_only_columns(_user(grant)) for grant in _at_least(grants, least)]
+    users = [grant.with_only_columns(_user(grant)) for grant in _at_least(grants_in(subject), least)]
+    namespace_id = subject.namespace_id if isinstance(subject, Project) else subject.id
     owner = select(_namespaces.c.owner_id).where(_namespaces.c.id == namespace_id, _namespaces.c.owner_id.is_not(None))
     return union_all(*users, owner)
 

@@ -53,7 +53,7 @@ ELSEWHERE = {
     "/projects/<project>/variables/effective": "has a required parameter",
     "/<path:project>/-/settings/ci_cd/job_variables/download": "has a required parameter",
     "/projects/<project>/tracked_findings/export": "has a required parameter",
-    "/-/profile/notifications/deliveries/<int:delivery_id>": "of somebody who has a channel of his own",
+    "/-/profile/notifications/deliveries/<int:delivery_id>": "needs a message to a personal channel",
     "/-/notifications/a/<token>": "needs the token of a link",
     "/-/notifications/confirm/<channel_token>": "needs a signed token",
     "/-/notifications/stop/<stop_token>": "needs a signed token",

@@ -32,7 +32,7 @@ from project_service.kit.db.session import db
 from project_service.kit.deliveries import dispatching
 from project_service.kit.http import requests
 from project_service.kit.jobs import Task
-from project_service.kit.security import key_ring, passwords
+from project_service.kit.security import passwords
 from project_service.settings import Settings
 from tests.support import sample_data
 from tests.support.databases import create_database
@@ -146,7 +146,6 @@ class NoRedis:
 def app(backend: str, applications: Callable[[str], Flask]) -> Iterator[Flask]:
     """The application on an empty database, inside its context."""
     application = applications(backend)
-    key_ring.init(application.config["SETTINGS"])  # tests before may have made another application, with other keys
     with application.app_context():
         yield application
         db.session.remove()

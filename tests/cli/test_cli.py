@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
 import subprocess
@@ -13,20 +12,10 @@ import pytest
 from click.testing import CliRunner
 
 from project_service.cli import main
-from project_service.kit.security import key_ring, tokens
+from project_service.kit.security import tokens
+from tests.cli.conftest import process_restored
 
 KEY_FILE = "secret_key"
-
-
-@pytest.fixture(autouse=True)
-def _keep_the_process_as_it_is(monkeypatch):
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    for name in ("keyring", "settings", "changed_at"):
-        monkeypatch.setattr(key_ring._Current, name, getattr(key_ring._Current, name))
-    yield
-    root.handlers = handlers
-    root.setLevel(level)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +23,8 @@ def data_dir(tmp_path_factory):
     """A data directory with a database at the newest version."""
     directory = tmp_path_factory.mktemp("data")
     environment = {"PROJECT_SERVICE_DATA_DIR": str(directory), "PROJECT_SERVICE_LOG_LEVEL": "ERROR"}
-    response = CliRunner().invoke(main.main, ["db", "upgrade"], env=environment)
+    with process_restored():
+        response = CliRunner().invoke(main.main, ["db", "upgrade"], env=environment)
     assert response.exit_code == 0, response.output
     return directory
 

@@ -17,6 +17,7 @@ from project_service.domain.events.models import Action
 from project_service.domain.events.recording import record
 from project_service.domain.memberships import Membership, Share
 from project_service.domain.namespaces import Group, Namespace
+from project_service.domain.notifications.starting_rules import add_starting_rules
 from project_service.domain.place_payloads import CREATED, REMOVED, RENAMED, TRANSFERRED, UPDATED, announce_project
 from project_service.domain.projects import DISABLED, ENABLED, FEATURES, Project
 from project_service.domain.repositories.models import may_be_default
@@ -71,6 +72,7 @@ def create_project(author: User, namespace: Namespace, **fields: Any) -> Project
         raise namespace_is_unusable() from error
     if namespace.owner_id is not None:
         _add_owner(project, namespace.owner_id)
+    add_starting_rules(project)
     record(author, Action.CREATED, project)
     audit.record("project_created", project, "Added project", add="project")
     announce_project(project, CREATED)

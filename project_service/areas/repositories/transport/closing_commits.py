@@ -26,10 +26,11 @@ MAX_ISSUES = 50  # that one push closes
 
 def read_messages(facts: PushFacts, change: RefChange) -> None:
     """Read the messages of the new commits of a change that close something, before its transaction."""
-    if change.deletes or change.creates:
+    if change.deletes:
         return
     walk = git.opened(facts.folder).walk(change.new)
-    walk.hide(change.old)
+    if not change.creates:
+        walk.hide(change.old)
     for commit in islice(walk, MAX_COMMITS):
         message = commit.raw_message.decode(errors="replace")[:MAX_MESSAGE_CHARACTERS]
         if CLOSING.search(message):

@@ -102,7 +102,7 @@ class PushRules:
             raise PushRefused(SHA_BRANCH)
         if not change.deletes and (ESCAPE in name or not is_valid_name(name)):
             raise PushRefused(INVALID_BRANCH)
-        if is_first and change.creates and not self._may_push_first():
+        if is_first and change.creates and not may_push_first(self._role, self._project):
             members = urls.absolute(f"/{self._project.full_path}/-/project_members")
             raise PushRefused(NO_DEFAULT_BRANCH.format(self._project.full_path, members))
         if protections := protections_of(self._protected, name):
@@ -120,10 +120,6 @@ class PushRules:
             raise PushRefused(FORCED)
         if not may_push(self._role, protections):
             raise PushRefused(PROTECTED_CREATED if change.creates else PROTECTED_PUSH)
-
-    def _may_push_first(self) -> bool:
-        open_levels = (NO_PROTECTION, DEVELOPERS_PUSH, FULL_AFTER_FIRST_PUSH)
-        return self._role >= Role.MAINTAINER or default_protection(self._project) in open_levels
 
     def _check_tag(self, change: RefChange) -> None:
         name = change.short_name
@@ -148,3 +144,9 @@ class PushRules:
             raise PushRefused(TAG_UPDATED)
         elif not may_create_tag(self._caller, self._project, levels):
             raise PushRefused(TAG_CREATED)
+
+
+def may_push_first(role: Role, project: Project) -> bool:
+    """Whether a role may push the first branch of a project (repositories reference, section 2.1)."""
+    open_levels = (NO_PROTECTION, DEVELOPERS_PUSH, FULL_AFTER_FIRST_PUSH)
+    return role >= Role.MAINTAINER or default_protection(project) in open_levels

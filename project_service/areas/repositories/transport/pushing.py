@@ -86,7 +86,7 @@ def prepare(push: RequestedPush, facts: PushFacts) -> dict[str, str]:
             base = change.old if not change.creates else None if is_first_default else tip
             push_hooks.read_commits(facts, change, base)
     for change in remaining:
-        if default is not None and change.name == f"{BRANCHES}{default}" and not is_first:
+        if default is not None and change.name == f"{BRANCHES}{default}":
             closing_commits.read_messages(facts, change)
     return failures
 

@@ -6,55 +6,30 @@ import base64
 import binascii
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, Required, TypedDict, Unpack
-
-from sqlalchemy import select
+from typing import Any, Unpack
 
 from project_service.access.identity import Caller
-from project_service.access.roles import role_of
-from project_service.areas.repositories.refs import changes, first_commits
+from project_service.areas.repositories.refs import changes
 from project_service.areas.repositories.transport import receiving
+from project_service.areas.repositories.writing import new_commits
+from project_service.areas.repositories.writing.new_commits import CommitFields
 from project_service.areas.repositories.writing.trees import ChangedTree
 from project_service.domain.projects import Project
-from project_service.domain.repositories import git, packs
-from project_service.domain.repositories.bundles import BRANCHES
-from project_service.domain.repositories.models import repository_of
-from project_service.domain.repositories.protected_refs import ProtectedBranch, may_push, protections_of
+from project_service.domain.repositories.bundles import BRANCHES, COMMIT_ID
 from project_service.domain.repositories.reading import history
 from project_service.domain.repositories.reading.history import HistoryFilter
 from project_service.domain.repositories.reading.objects import Commit
 from project_service.domain.repositories.reading.repository import CodeRepository
-from project_service.domain.repositories.refs import ZERO, RefChange, has_branches, is_valid_name
-from project_service.domain.users import User
-from project_service.kit.db.session import db
-from project_service.kit.http.errors import BadRequest, Forbidden
+from project_service.domain.repositories.refs import is_valid_name
+from project_service.kit.http.errors import BadRequest
 
 MAX_ACTIONS = 1000
 KINDS = ("create", "update", "move", "delete", "chmod")
-NOT_ALLOWED = "You are not allowed to push into this branch"
 NO_BRANCH = "You can only create or edit files when you are on a branch"
 BRANCH_EXISTS = "A branch called '{}' already exists. Switch to that branch in order to make changes"
-MOVED = "The branch has changed. Please try again."
 CHANGED = "The file has changed since you started editing it: {}"
 
 Action = Mapping[str, Any]
-
-
-class CommitFields(TypedDict, total=False):
-    """What a commit is made on and what it says."""
-
-    branch: Required[str]
-    commit_message: Required[str]
-    start_branch: str | None
-    author_name: str | None
-    author_email: str | None
-
-
-def may_write(requester: Caller, project: Project, branch: str) -> bool:
-    """Whether the protection of a branch, which need not exist, admits a user who may push to the project."""
-    protected = list(db.session.scalars(select(ProtectedBranch).where(ProtectedBranch.project_id == project.id)))
-    protections = protections_of(protected, branch)
-    return not protections or may_push(role_of(requester, project), protections)
 
 
 def commit(
@@ -65,9 +40,10 @@ def commit(
     changed: str = CHANGED,
     **fields: Unpack[CommitFields],
 ) -> str:
-    """Commit actions to ``branch``, which begins at ``start_branch`` if it is new; return the id of the commit.
+    """Commit actions to ``branch``; return the id of the commit.
 
-    ``changed`` is the refusal of a file that is not as it was at its ``last_commit_id``.
+    The commit follows ``start_branch`` or ``start_sha``, by default the branch itself. ``force`` sets a branch that
+    exists onto another start. ``changed`` is the refusal of a file that is not as it was at its ``last_commit_id``.
 
     Raises:
         Forbidden: a protected branch does not admit the requester.
@@ -75,33 +51,20 @@ def commit(
 
     """
     branch = fields["branch"]
-    if not may_write(requester, project, branch):
-        raise Forbidden(NOT_ALLOWED)
+    new_commits.check_may_write(requester, project, branch)
     prepared = [_prepared(action, number) for number, action in enumerate(actions)]
-    author = requester.load_user()
-    repository = repository_of(project)
-    is_empty = repository is None or not has_branches(repository)
     with ExitStack() as stack:
         view, code = changes.opened(stack, project)
         present = code.ref(BRANCHES + branch)
-        start = _start(code, branch, present, fields.get("start_branch"), is_empty=is_empty)
+        start = _start(code, present, fields)
         for action in prepared:
             _check_unchanged(code, start, action, changed)
         folder = stack.enter_context(receiving.quarantine(view))
         tree = ChangedTree(code, start, folder)
         for action in prepared:
             tree.apply(action)
-        done = git.run(
-            *("hash-object", "-t", "commit", "-w", "--stdin"),
-            folder=folder,
-            data=_commit_text(tree.write(), start, author, fields),
-        )
-        if done.returncode:
-            raise BadRequest("Unknown error performing git operation")
-        new = done.stdout.decode().strip()
-        stored = packs.store_packs(project.id, folder)
-        if changes.apply(requester, project, RefChange(BRANCHES + branch, present or ZERO, new), folder, stored):
-            raise BadRequest(MOVED)
+        new = new_commits.write(requester, folder, tree.write(), start, fields)
+        new_commits.push(requester, project, folder, branch, present, new)
     return new
 
 
@@ -138,20 +101,32 @@ def _content(content: Any, encoding: str) -> bytes:
         raise _bad("content is not valid base64") from error
 
 
-def _start(
-    code: CodeRepository, branch: str, present: str | None, wanted: str | None, *, is_empty: bool
-) -> Commit | None:
+def _start(code: CodeRepository, present: str | None, fields: CommitFields) -> Commit | None:
     """The commit that the new one follows; ``None`` in an empty repository."""
-    if present is not None and wanted not in (None, "", branch):
-        raise BadRequest(BRANCH_EXISTS.format(branch))
+    branch, wanted, sha = fields["branch"], fields.get("start_branch") or None, fields.get("start_sha") or None
+    if wanted is not None and sha is not None:
+        raise _bad("start_branch, start_sha are mutually exclusive")
     if not is_valid_name(branch):
         raise BadRequest(f"Something went wrong when we tried to create '{branch}' for you: Branch name is invalid")
+    if present is not None and (sha or wanted not in (None, branch)) and not fields.get("force"):
+        raise BadRequest(BRANCH_EXISTS.format(branch))
+    if sha is not None:
+        return _start_of_sha(code, sha)
     start = code.ref(BRANCHES + (wanted or branch))
     if start is None:
-        if not is_empty:
+        if code.refs.count(BRANCHES.encode()):
             raise BadRequest(NO_BRANCH)
         return None
     return code.commit_of(start)
+
+
+def _start_of_sha(code: CodeRepository, sha: str) -> Commit:
+    if not COMMIT_ID.fullmatch(sha):
+        raise BadRequest(f"Invalid start_sha '{sha}'")
+    commit = code.commit_of(sha)
+    if commit is None:
+        raise BadRequest(f"Cannot find start_sha '{sha}'")
+    return commit
 
 
 def _check_unchanged(code: CodeRepository, start: Commit | None, action: Action, changed: str) -> None:
@@ -164,14 +139,6 @@ def _check_unchanged(code: CodeRepository, start: Commit | None, action: Action,
     )
     if then and [commit.id for commit in then] != [commit.id for commit in now]:
         raise BadRequest(changed.format(path))
-
-
-def _commit_text(tree: str, start: Commit | None, user: User, fields: CommitFields) -> bytes:
-    committer = first_commits.signature(user)
-    author = first_commits.signature(user, name=fields.get("author_name"), email=fields.get("author_email"))
-    parent = f"parent {start.id}\n" if start is not None else ""
-    text = f"tree {tree}\n{parent}author {author}\ncommitter {committer}\n\n{fields['commit_message']}"
-    return text.encode(errors="surrogatepass")
 
 
 def _bad(text: str) -> BadRequest:

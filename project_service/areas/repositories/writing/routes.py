@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from flask import jsonify
+
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint
 from project_service.access.identity import caller
+from project_service.access.roles import find_project
 from project_service.areas.repositories.code_reading import CommitRow
 from project_service.areas.repositories.content import queries, schemas
-from project_service.areas.repositories.writing import commits
+from project_service.areas.repositories.writing import cherry_picks, commits, new_commits
 from project_service.areas.repositories.writing import schemas as writing_schemas
 from project_service.domain.projects import Project
 from project_service.domain.repositories.reading.objects import is_addressable
-from project_service.kit.http.errors import BadParameters, BadRequest
+from project_service.kit.http.errors import BadParameters, BadRequest, Forbidden
 
 api = ApiBlueprint("repository_writing", __name__, description="Changes of files in the repository of a project.")
 
@@ -30,14 +33,47 @@ DELETED = "You are attempting to delete a file that has been previously updated.
 @api.response(201, schemas.CommitFullSchema)
 def create_commit(project: Project, fields: dict[str, Any]) -> CommitRow:
     """Commit several changes of files, all or none of them."""
+    new_commits.check_may_write(caller(), project, fields.get("branch") or "")
     _require(fields, "branch", "commit_message")
-    actions = fields.pop("actions", None)
-    if not actions:
+    _check_start_project(project, fields.pop("start_project", None))
+    actions, allow_empty = fields.pop("actions", None) or [], fields.pop("allow_empty")
+    if not actions and not allow_empty:
         raise BadRequest("400 Bad request - Provide at least one action, or set allow_empty to true")
     if len(actions) > commits.MAX_ACTIONS:
         raise BadRequest(f"400 Bad request - at most {commits.MAX_ACTIONS} actions are accepted")
     stats = fields.pop("stats")
     return queries.show_commit(project, commits.commit(caller(), project, actions, **fields), stats=stats)
+
+
+@api.post(f"{COMMITS}/<sha>/cherry_pick", reads_repository=True)
+@api.signed_in
+@api.allow(Ability.PUSH_CODE)
+@api.arguments(writing_schemas.CherryPickSchema)
+@api.response(201, schemas.CommitFullSchema)
+def cherry_pick_commit(project: Project, fields: dict[str, Any], sha: str) -> Any:
+    """Put the change of a commit on a branch; with `dry_run` only check whether that is possible."""
+    return _applied(project, sha, cherry_picks.CHERRY_PICK, fields)
+
+
+@api.post(f"{COMMITS}/<sha>/revert", reads_repository=True)
+@api.signed_in
+@api.allow(Ability.PUSH_CODE)
+@api.arguments(writing_schemas.RevertSchema)
+@api.response(201, schemas.CommitFullSchema)
+def revert_commit(project: Project, fields: dict[str, Any], sha: str) -> Any:
+    """Put the reverse of a commit on a branch; with `dry_run` only check whether that is possible."""
+    return _applied(project, sha, cherry_picks.REVERT, fields)
+
+
+def _applied(project: Project, sha: str, kind: str, fields: dict[str, Any]) -> Any:
+    new = cherry_picks.apply(caller(), project, sha, kind=kind, **fields)
+    return jsonify({"dry_run": "success"}) if new is None else queries.show_commit(project, new, stats=False)
+
+
+def _check_start_project(project: Project, start_project: str | None) -> None:
+    """Refuse a start in another project: there are no forks."""
+    if start_project and (start := find_project(start_project)).id != project.id:
+        raise Forbidden(f"Project is not included in the fork network for {start.name_with_namespace}")
 
 
 @api.post(FILE, reads_repository=True)
@@ -67,7 +103,8 @@ def update_file(project: Project, fields: dict[str, Any], file_path: str) -> dic
 @api.response(204)
 def delete_file(project: Project, fields: dict[str, Any], file_path: str) -> None:
     """Delete a file."""
-    _require(fields, "branch", "commit_message")
+    if not new_commits.may_write(caller(), project, fields["branch"]):
+        raise BadRequest(new_commits.NOT_ALLOWED)
     _commit(project, "delete", file_path, fields, DELETED)
 
 

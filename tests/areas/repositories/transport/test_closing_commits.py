@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from project_service.domain.tracker.issues import Issue
-from tests.support.sample_data import DEV, reload
+from tests.support.sample_data import DEV, MAX, reload
 from tests.support.visitors import store
 
 
@@ -45,3 +45,11 @@ def test_a_project_can_switch_it_off(as_, as_admin, code, issues, project):
     commit(as_(DEV), code, "Closes #1")
 
     assert states(issues) == ["opened"] * 3
+
+
+def test_the_first_push_closes_issues_too(as_, project):
+    issue = store(Issue(project_id=project.id, iid=3, title="Till"))
+
+    commit(as_(MAX), f"/projects/{project.id}/repository", "Begin\n\nCloses #3")
+
+    assert states([issue]) == ["closed"]

@@ -8,7 +8,7 @@ import pytest
 
 from project_service.domain.repositories.protected_refs import ProtectedBranch
 from project_service.kit.db.session import db
-from tests.support.sample_data import DEV, MAX, RITA
+from tests.support.sample_data import DEV, MAX, RITA, make_project
 
 TOLD = {"branch": "main", "commit_message": "Change it"}
 
@@ -150,3 +150,75 @@ def test_roles_and_protected_branches_decide_who_writes(started, as_):
     assert [(each.status_code, each.json) for each in (protected, frozen)] == [(403, {"message": text})] * 2
     assert open_branch.status_code == 201
     assert as_(RITA).post(files(started, "c.txt"), json=body | {"branch": "dev"}).status_code == 403
+
+
+CREATE = [{"action": "create", "file_path": "n.txt", "content": "n"}]
+
+
+def test_a_new_branch_begins_at_a_commit(started, as_):
+    client = as_(MAX)
+    first = client.get(commits(started)).json[0]["id"]
+    client.put(files(started, "a.txt"), json=TOLD | {"content": "two\n"})
+    body = TOLD | {"branch": "old", "start_sha": first, "actions": CREATE}
+
+    created = client.post(commits(started), json=body | {"stats": False})
+
+    assert (created.status_code, created.json["parent_ids"], "stats" in created.json) == (201, [first], False)
+    assert content_of(client, started, "a.txt", "old") == b"one\n"
+
+
+def test_force_sets_a_branch_onto_another_start(started, as_):
+    client = as_(MAX)
+    first = client.get(commits(started)).json[0]["id"]
+    client.post(commits(started), json=TOLD | {"branch": "topic", "start_branch": "main", "actions": CREATE})
+    body = TOLD | {"branch": "topic", "start_sha": first, "actions": CREATE}
+
+    refused, forced = (client.post(commits(started), json=body | {"force": force}) for force in (False, True))
+    client.put(files(started, "a.txt"), json=TOLD | {"content": "two\n"})
+    protected = client.post(commits(started), json=body | {"branch": "main", "force": True})
+
+    assert (refused.status_code, refused.json["message"][:29]) == (400, "A branch called 'topic' alrea")
+    assert (forced.status_code, forced.json["parent_ids"]) == (201, [first])
+    text = "You are not allowed to force push code to a protected branch on this project."
+    assert (protected.status_code, protected.json["message"]) == (400, text)
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        (
+            {"start_branch": "main", "start_sha": "a" * 40},
+            "400 Bad request - start_branch, start_sha are mutually exclusive",
+        ),
+        ({"start_sha": "abc"}, "Invalid start_sha 'abc'"),
+        ({"start_sha": "a" * 40}, f"Cannot find start_sha '{'a' * 40}'"),
+        ({"actions": []}, "400 Bad request - Provide at least one action, or set allow_empty to true"),
+    ],
+    ids=["both", "short", "unknown", "nothing"],
+)
+def test_a_start_that_does_not_fit_is_refused(fields, text, started, as_):
+    response = as_(MAX).post(commits(started), json=TOLD | {"branch": "new", "actions": CREATE} | fields)
+
+    assert (response.status_code, response.json) == (400, {"message": text})
+
+
+def test_a_commit_cannot_start_in_another_project(started, as_, group):
+    other = make_project("other", namespace=group)
+    client = as_(MAX)
+
+    answers = [
+        client.post(commits(started), json=TOLD | {"start_project": target, "actions": CREATE})
+        for target in (other.id, 999_999, started.id)
+    ]
+
+    assert [answer.status_code for answer in answers] == [403, 404, 201]
+
+
+def test_a_protected_file_is_not_deleted(started, as_):
+    refused = as_(DEV).delete(files(started, "a.txt", "?branch=main&commit_message=Drop"))
+    incomplete = as_(MAX).delete(files(started, "a.txt"))
+
+    assert (refused.status_code, refused.json["message"]) == (400, "You are not allowed to push into this branch")
+    assert incomplete.json == {
+        "error": "branch is missing, branch is empty, commit_message is missing, commit_message is empty"
+    }

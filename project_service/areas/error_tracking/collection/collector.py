@@ -19,7 +19,7 @@ from werkzeug.exceptions import BadRequest, RequestEntityTooLarge
 
 from project_service.access import guards, webhooks
 from project_service.access.api import json_response
-from project_service.areas.error_tracking.collection import envelopes, event_limits, ingestion
+from project_service.areas.error_tracking.collection import envelopes, event_limits, ingestion, waiting
 from project_service.areas.error_tracking.collection.envelopes import (
     Envelope,
     EventTooLarge,
@@ -252,7 +252,7 @@ def _store(receiver: EventReceiver, envelope: Envelope, ignored_type: str | None
     event = parse_event(raw, arrival, Cleaner(receiver.hidden_keys))
 
     def store() -> None:
-        ingestion.store(receiver, event_id, event)
+        waiting.receive(receiver, event_id, event)
         _count_discarded(receiver, discarded)
         rate_limits.count_in_unit(counter)  # last: other events of the project wait for this row
 

@@ -32,7 +32,6 @@ from project_service.areas.error_tracking.errors.models import (
     TrackedErrorFacet,
     TrackedErrorUser,
 )
-from project_service.areas.error_tracking.releases import arrivals
 from project_service.areas.error_tracking.releases import service as releases
 from project_service.areas.error_tracking.releases.models import ErrorRelease
 from project_service.kit.db.base import Base, Timestamp
@@ -81,23 +80,20 @@ class StoredOccurrence:
     regressed: bool
 
 
-def store(receiver: EventReceiver, event_id: str, event: ParsedEvent) -> None:
+def store(receiver: EventReceiver, event_id: str, event: ParsedEvent, user: str | None) -> None:
     """Store an event in the current unit of work; one whose id is stored already is not counted again.
 
-    An event that a rule of the project ignores is only counted at the rule.
+    ``user`` is the digest of the user whom it affected. An event that a rule of the project ignores is only counted at
+    the rule.
     """
-    event, has_new_stack = arrivals.with_known_frames(receiver.project_id, event)
     if receiver.has_ignore_rules and ignoring.is_ignored(receiver.project_id, event):
         count_dropped(receiver.project_id, event.received_at, IGNORED)
         return
-    user = user_digest(receiver, event)
     known, is_new = _find_or_create(receiver.project_id, event, user)
     if not _insert_event(receiver.project_id, known.id, event_id, event):
         if is_new:
             db.session.execute(delete(TrackedError).where(TrackedError.id == known.id))
         return
-    if has_new_stack and event.stack is not None:
-        arrivals.queue_stack(receiver.project_id, event.stack)
     stored = _count(known.id, event)
     _add_facets(receiver.project_id, known, stored, event)
     if user is not None and not known.has_user and stored.user_count < MAX_USERS_PER_ERROR:

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Text, bindparam, exists, select, type_coerce
 
 from project_service.areas.error_tracking.settings.models import ClientKey, ErrorIgnoreRule, ErrorTrackingSetting
-from project_service.domain.instance_settings import SETTINGS, value_of
+from project_service.domain.instance_settings import SETTINGS, some_settings, value_of
 from project_service.domain.projects import Project
 from project_service.kit.db.base import Base
 from project_service.kit.db.session import db
@@ -57,6 +57,14 @@ def find_receiver(project_id: int, public_key: str) -> EventReceiver | None:
     keys = tuple(row.hidden_keys or ())
     receiver = EventReceiver(project_id, row.store_addresses, keys, row.digest_key, *limits)
     return dataclasses.replace(receiver, has_ignore_rules=True) if row.has_ignore_rules else receiver
+
+
+def settings_of_project(project_id: int) -> EventReceiver:
+    """Return the limits of a project whose event was accepted before, whatever its settings are now."""
+    rules = select(ErrorIgnoreRule.id).where(ErrorIgnoreRule.project_id == project_id).limit(1)
+    has_rules = db.session.scalar(rules) is not None
+    receiver = EventReceiver(project_id, False, (), None, *some_settings(*LIMITS))
+    return dataclasses.replace(receiver, has_ignore_rules=has_rules)
 
 
 # Core tables: the ORM takes twice the time, and every event asks this.

@@ -97,7 +97,8 @@ def _list(project: Project, form: Form) -> str:
     backend = backends.backend_of(project)
     page = backend.page(_filters(filters), request.args.get("cursor" if not setting.integrated else "page", ""))
     environments = backend.environments()
-    is_new = setting.integrated and not page.errors and not error_queries.has_errors(project)
+    waiting = error_queries.waiting_events(project) if setting.integrated else 0
+    is_new = setting.integrated and not page.errors and not waiting and not error_queries.has_errors(project)
     return render_template(
         "error_tracking/list.html",
         project=project,
@@ -105,6 +106,7 @@ def _list(project: Project, form: Form) -> str:
         page=page,
         wanted=filters,
         is_new=is_new,
+        waiting=waiting,
         dsn=_dsn(project) if is_new else None,
         statuses=STATUS_TITLES,
         levels=_options(LEVELS),

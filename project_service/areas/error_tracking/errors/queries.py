@@ -19,6 +19,7 @@ from project_service.areas.error_tracking.errors.models import (
     TrackedErrorFacet,
 )
 from project_service.areas.error_tracking.errors.views import LAST_DAY, ErrorView, Frequency, Period
+from project_service.areas.error_tracking.releases.models import WaitingEvent
 from project_service.domain.access_levels import Role
 from project_service.domain.memberships import members_for_choice
 from project_service.domain.projects import Project
@@ -77,6 +78,12 @@ def errors_numbered(project: Project, ids: Sequence[str]) -> list[TrackedError]:
 def assignable_users(project: Project) -> Select[int, str, str]:
     """The people to whom errors of a project can be assigned: id, name and username."""
     return members_for_choice(project, least=Role.DEVELOPER).where(User.state == ACTIVE)
+
+
+def waiting_events(project: Project) -> int:
+    """Return how many accepted events wait for their source maps before they are grouped."""
+    mine = select(func.count()).select_from(WaitingEvent).where(WaitingEvent.project_id == project.id)
+    return db.session.scalar(mine) or 0
 
 
 def has_errors(project: Project) -> bool:

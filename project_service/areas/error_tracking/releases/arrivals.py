@@ -1,14 +1,16 @@
-"""The stack of an arriving event gets resolved frames, or is queued (source maps reference, section 16)."""
+"""What is known of the stack of an arriving event (source maps reference, section 16)."""
 
 from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+from dataclasses import dataclass
 
 from sqlalchemy import func, select
 
 from project_service.areas.error_tracking.collection.event_parsing import ParsedEvent
 from project_service.areas.error_tracking.collection.javascript_stacks import StackKey
+from project_service.areas.error_tracking.collection.stack_traces import Frame
 from project_service.areas.error_tracking.errors.models import TrackedErrorEvent
 from project_service.areas.error_tracking.releases import jobs, lookup, problems, stack_details
 from project_service.areas.error_tracking.releases.models import MISSING, PENDING, ResolvedStack
@@ -25,22 +27,49 @@ MAX_PROBLEMS = 5
 MINUTE = dt.timedelta(minutes=1)
 
 
-def with_known_frames(project_id: int, event: ParsedEvent) -> tuple[ParsedEvent, bool]:
-    """Return an event with the resolved frames of its stack, and whether the stack is a new one."""
-    if event.stack is None:
-        return event, False
-    row = db.session.execute(
-        select(ResolvedStack.frames, ResolvedStack.problems).filter_by(project_id=project_id, digest=event.stack.digest)
-    ).first()
-    if row is None or not row.frames:
-        missing = missing_sources(event.stack) if row is None else row.problems
-        details = {**event.details, "source_map_problems": missing} if missing else event.details
-        return dataclasses.replace(event, details=details), row is None
-    details = stack_details.with_frames(event.details, row.frames, row.problems)
+@dataclass(frozen=True, slots=True)
+class StackResult:
+    """What is known of the stack of an event; ``is_new`` if it was not known before the event."""
+
+    state: str
+    frames: list[list[Frame]]
+    problems: list[Problem]
+    is_new: bool = False
+
+
+def find_or_note(project_id: int, stack: StackKey) -> StackResult:
+    """Return what is known of a stack; note a new one, which is pending where files were uploaded for it."""
+    known = find_result(project_id, stack.digest)
+    if known is None:
+        noted = _note(project_id, stack)
+        if noted is not None:
+            return noted
+        known = find_result(project_id, stack.digest)  # another request has noted it a moment ago
+    if known is not None and known.state == PENDING:
+        # the job must not end while the event is stored, or nothing would group it
+        known = find_result(project_id, stack.digest, locked=True)
+    return known or StackResult(MISSING, [], missing_sources(stack))
+
+
+def find_result(project_id: int, digest: str, *, locked: bool = False) -> StackResult | None:
+    """Return what is known of a stack; ``locked``: it stays so until the end of the unit of work."""
+    columns = (ResolvedStack.state, ResolvedStack.frames, ResolvedStack.problems)
+    mine = select(*columns).filter_by(project_id=project_id, digest=digest)
+    row = db.session.execute(mine.with_for_update(read=True) if locked else mine).first()
+    return None if row is None else StackResult(row.state, row.frames, row.problems)
+
+
+def with_frames(event: ParsedEvent, result: StackResult) -> ParsedEvent:
+    """Return an event with the resolved frames of its stack, or with the reasons why there are none."""
+    if not result.frames:
+        if not result.problems:
+            return event
+        return dataclasses.replace(event, details={**event.details, "source_map_problems": result.problems})
+    details = stack_details.with_frames(event.details, result.frames, result.problems)
     digest = stack_details.digest_of(event.digest, details)
     culprit = stack_details.culprit_of(event.summary, details)
     summary = {**event.summary, "culprit": culprit}
-    return dataclasses.replace(event, details=details, digest=digest, culprit=culprit, summary=summary), False
+    return dataclasses.replace(event, details=details, digest=digest, culprit=culprit, summary=summary)
 
 
 def missing_sources(stack: StackKey) -> list[Problem]:
@@ -49,29 +78,33 @@ def missing_sources(stack: StackKey) -> list[Problem]:
     return [problems.no_source(path, debug_id, stack.release, stack.dist) for path, debug_id in ids]
 
 
-def queue_stack(project_id: int, stack: StackKey) -> None:
-    """Note a new stack, and resolve it by a job where files were uploaded for it."""
-    debug_ids = list(dict.fromkeys(stack.debug_ids.values()))
+def _note(project_id: int, stack: StackKey) -> StackResult | None:
+    """Add a new stack; ``None`` if it is there already."""
     recent = select(func.count()).where(
         ResolvedStack.project_id == project_id, ResolvedStack.created_at > clock.now() - MINUTE
     )
     if (db.session.scalar(recent) or 0) >= MAX_STACKS_A_MINUTE:
-        return
-    has_files = lookup.has_files(project_id, debug_ids, stack.release)
+        return StackResult(MISSING, [], [problems.too_many()])
+    has_files = lookup.has_files(project_id, list(stack.debug_ids.values()), stack.release)
+    result = StackResult(
+        PENDING if has_files else MISSING, [], [problems.pending()] if has_files else missing_sources(stack), True
+    )
+    return result if _insert(project_id, stack, result) else None
+
+
+def _insert(project_id: int, stack: StackKey, result: StackResult) -> bool:
     row = insert(ResolvedStack).values(
         project_id=project_id,
         digest=stack.digest,
-        state=PENDING if has_files else MISSING,
+        state=result.state,
         release=stack.release,
         dist=stack.dist,
-        debug_ids=debug_ids,
+        debug_ids=list(dict.fromkeys(stack.debug_ids.values())),
         frames=[],
-        problems=missing_sources(stack),
+        problems=result.problems,
         created_at=clock.now(),
     )
-    added = db.session.scalar(row.on_conflict_do_nothing().returning(ResolvedStack.digest))
-    if added is not None and has_files:
-        jobs.resolve_stack.defer(project_id, stack.digest)
+    return db.session.scalar(row.on_conflict_do_nothing().returning(ResolvedStack.digest)) is not None
 
 
 def resolve_again(user: User, event: TrackedErrorEvent) -> None:
@@ -85,4 +118,6 @@ def resolve_again(user: User, event: TrackedErrorEvent) -> None:
     if event.stack is None:
         raise BadRequest("400 Bad request - the event has no frames of scripts that source maps could resolve")
     RESOLUTIONS.check(user.id)
+    key = StackKey(event.stack, event.details.get("debug_ids", {}), event.summary["release"], event.summary["dist"])
+    _insert(event.project_id, key, StackResult(MISSING, [], []))  # one of too many stacks was not noted
     jobs.resolve_stack.defer(event.project_id, event.stack)

@@ -104,6 +104,28 @@ class SourceMapArtifact(Model):
     last_used_at: Mapped[dt.datetime] = mapped_column(default=clock.now)
 
 
+class WaitingEvent(Model):
+    """An accepted event whose frames source maps resolve before it is grouped and counted.
+
+    ``fields`` are those of the parsed event. ``user_digest`` is the keyed digest of the user whom it affected.
+    """
+
+    __tablename__ = "error_waiting_events"
+    __table_args__ = (
+        UniqueConstraint("project_id", "event_id"),
+        Index("ix_error_waiting_events_stack", "project_id", "stack", "id"),
+        Index("ix_error_waiting_events_received_at", "received_at", "id"),
+    )
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    event_id: Mapped[str]
+    stack: Mapped[str]
+    occurred_at: Mapped[dt.datetime]
+    received_at: Mapped[dt.datetime]
+    user_digest: Mapped[str | None]
+    fields: Mapped[dict[str, Any]] = mapped_column(deferred=True)
+
+
 class ResolvedStack(Base):
     """What became of the frames of one stack; events with the same digest are resolved alike.
 

@@ -40,5 +40,22 @@ def no_text(path: str) -> Problem:
     return _problem("js_missing_sources_content", "Source code was not found in the source map", path, hint)
 
 
+def pending() -> Problem:
+    """The source maps are being applied."""
+    return _problem("js_pending", "Source maps are being applied", "", "Reload this page in a few seconds")
+
+
+def overdue() -> Problem:
+    """No worker has applied the source maps in time."""
+    hint = "They were not applied within 5 minutes, since no worker was free; this is done as soon as one is"
+    return _problem("js_pending", "Source maps are being applied", "", hint)
+
+
+def too_many() -> Problem:
+    """A project sent more new stacks in a minute than are resolved."""
+    hint = "The project sent too many new stacks within a minute: apply the source maps again for this one"
+    return _problem("js_too_many", "Too many different stacks", "", hint)
+
+
 def _problem(kind: str, message: str, path: str, hint: str) -> Problem:
     return {"type": kind, "message": message[:MAX_LENGTH], "path": path[:MAX_LENGTH], "hint": hint[:MAX_LENGTH]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from sqlalchemy import select, update
 from sqlalchemy.orm import undefer
@@ -22,6 +23,7 @@ from project_service.areas.error_tracking.releases.models import (
     RESOLVED,
     ResolvedStack,
     SourceMapArtifact,
+    WaitingEvent,
 )
 from project_service.areas.error_tracking.releases.problems import Problem
 from project_service.areas.error_tracking.releases.rewriting import raw_frame, rewritten
@@ -80,17 +82,18 @@ def resolve(project_id: int, digest: str) -> None:
 
 def _load(project_id: int, digest: str) -> Stack | None:
     row = db.session.get(ResolvedStack, (project_id, digest))
-    event = _newest_event(project_id, digest)
+    event = _newest_fields(project_id, digest)
     if row is None or event is None:
         return None
+    summary, details = event
     setting = select(ErrorTrackingSetting.hidden_keys).where(ErrorTrackingSetting.project_id == project_id)
-    entries = event.details["exceptions"]
+    entries = details["exceptions"]
     stack = Stack(
         [[raw_frame(frame) for frame in entry["frames"]] for entry in entries],
-        event.summary.get("platform"),
+        summary.get("platform"),
         Cleaner(db.session.scalar(setting) or ()),
     )
-    debug_ids = event.details.get("debug_ids") or {}
+    debug_ids = details.get("debug_ids") or {}
     paths = dict.fromkeys(path for one in stack.frames for frame in one if (path := stack.path(frame)) is not None)
     for path in list(paths)[:MAX_SCRIPTS]:
         debug_id = debug_ids.get(path)
@@ -143,6 +146,16 @@ def _note_use(stack: Stack) -> None:
     used = {one.id for files in stack.files.values() for one in (files.source_map, files.script) if one is not None}
     statement = update(SourceMapArtifact).where(SourceMapArtifact.id.in_(sorted(used)))
     db.session.execute(statement.values(last_used_at=clock.now()).execution_options(synchronize_session=False))
+
+
+def _newest_fields(project_id: int, digest: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """Return summary and details of the newest stored event of a stack, else of one that waits to be grouped."""
+    event = _newest_event(project_id, digest)
+    if event is not None:
+        return event.summary, event.details
+    waiting = select(WaitingEvent.fields).filter_by(project_id=project_id, stack=digest)
+    fields = db.session.scalar(waiting.order_by(WaitingEvent.id.desc()).limit(1))
+    return None if fields is None else (fields["summary"], fields["details"])
 
 
 def _newest_event(project_id: int, digest: str) -> TrackedErrorEvent | None:

@@ -31,6 +31,14 @@ def digest_of(digest: str, details: dict[str, Any]) -> str:
     return grouping.digest_of(fingerprint, parts)
 
 
+def decide_group(details: dict[str, Any]) -> bool:
+    """Whether the frames of an event decide its error: not a fingerprint alone, nor the text of a message."""
+    exceptions, _ = split(details)
+    fingerprint = details["fingerprint"]
+    by_frames = not fingerprint or any(grouping.DEFAULT_FINGERPRINT.search(part) for part in fingerprint)
+    return by_frames and bool(exceptions) and grouping.is_typed(exceptions[-1])
+
+
 def culprit_of(summary: dict[str, Any], details: dict[str, Any]) -> str:
     """Return the culprit of an event by its present frames."""
     exceptions, threads = split(details)

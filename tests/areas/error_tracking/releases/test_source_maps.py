@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 
 import pytest
 from sqlalchemy import select
 
-from project_service.areas.error_tracking.errors.models import TrackedError, TrackedErrorEvent
+from project_service.areas.error_tracking.collection import waiting
+from project_service.areas.error_tracking.errors.models import (
+    TrackedError,
+    TrackedErrorDigest,
+    TrackedErrorEvent,
+)
 from project_service.areas.error_tracking.releases import lookup, symbolication
-from project_service.areas.error_tracking.releases.models import ResolvedStack, SourceMapBundle
+from project_service.areas.error_tracking.releases.models import ResolvedStack, SourceMapBundle, WaitingEvent
 from project_service.areas.error_tracking.releases.rewriting import filename_of, module_of
+from project_service.kit import clock
 from project_service.kit.db.session import db
 from tests.support.sample_data import DEV, make_token
 from tests.support.sentry_requests import Sender, track_errors
@@ -81,6 +88,7 @@ def test_frames_are_resolved_by_release_and_address(sender, uploader, run_jobs):
 def test_an_upload_after_the_event_resolves_and_groups_it(sender, uploader, run_jobs):
     uploader.upload(build())
     sender.event(**event())
+    run_jobs()
     moved = [{**frame, "colno": frame["colno"] + 2, "function": "zz"} for frame in FRAMES]
     exception = {"type": "Error", "value": "boom 42", "stacktrace": {"frames": moved}}
     sender.event(**event(debug_id=OTHER_ID, exception={"values": [exception]}))
@@ -108,6 +116,65 @@ def test_a_merged_error_is_found_by_its_former_id(sender, uploader, run_jobs, as
 
     response = as_maintainer.get(f"/projects/{project.id}/error_tracking/errors/{before}")
     assert response.status_code == 200
+
+
+@pytest.mark.both_databases
+def test_events_wait_for_their_source_maps_before_they_are_grouped(sender, uploader, run_jobs):
+    uploader.upload(build())
+    number = "0" * 31
+    for digit in ("1", "1", "2"):
+        sender.event(**event(event_id=f"{number}{digit}", user={"id": 7}))
+    assert (errors(), newest_event()) == ([], None)
+
+    run_jobs()
+
+    assert errors() == [("boom(src/a)", 2)]
+    assert [row.title for row in db.session.scalars(select(TrackedError))] == ["Error: boom 42"]
+    assert frames_of(newest_event()) == RESOLVED
+    assert db.session.scalar(select(WaitingEvent.id)) is None
+    assert [row.user_count for row in db.session.scalars(select(TrackedError))] == [1]
+    assert len(db.session.scalars(select(TrackedErrorDigest.digest)).all()) == 1
+
+
+def test_the_list_says_how_many_events_wait_for_source_maps(sender, uploader, visit, project):
+    uploader.upload(build())
+    sender.event(**event())
+
+    assert "1 event waits for source maps" in visit(DEV).get(f"/{project.full_path}/-/error_tracking").text
+
+
+def test_events_whose_error_is_named_by_the_application_do_not_wait(sender, uploader):
+    uploader.upload(build())
+    sender.event(**event(fingerprint=["checkout"]))
+
+    assert [count for _, count in errors()] == [1]
+    assert newest_event().details["source_map_problems"][0]["type"] == "js_pending"
+
+
+def test_an_event_that_waits_too_long_is_grouped_as_it_was_sent(sender, uploader, run_jobs, monkeypatch):
+    uploader.upload(build())
+    sender.event(**event())
+    now = clock.now()
+    monkeypatch.setattr(clock, "now", lambda: now + dt.timedelta(minutes=6))
+    with db.session.no_autoflush:
+        waiting.group_overdue()
+
+    assert (errors(), frames_of(newest_event())[2]) == ([("r(https://shop.example.org/js/app.js)", 1)], (None, "r", 1))
+    assert newest_event().details["source_map_problems"][0]["type"] == "js_pending"
+    run_jobs()
+    assert (errors(), newest_event().details["source_map_problems"]) == ([("boom(src/a)", 1)], [])
+
+
+def test_waiting_events_of_a_project_are_bounded(sender, uploader, run_jobs, monkeypatch):
+    monkeypatch.setattr(waiting, "MAX_WAITING_EVENTS", 1)
+    uploader.upload(build())
+    for _ in range(3):
+        sender.event(**event())
+    assert [count for _, count in errors()] == [2]
+
+    run_jobs()
+
+    assert errors() == [("boom(src/a)", 3)]
 
 
 @pytest.mark.parametrize(
@@ -172,6 +239,7 @@ def test_too_many_new_stacks_of_a_minute_are_not_resolved(sender, monkeypatch):
         sender.event(**event(exception={"type": "Error", "stacktrace": {"frames": frames}}))
 
     assert len(db.session.scalars(select(ResolvedStack.digest)).all()) == 2
+    assert newest_event().details["source_map_problems"][0]["type"] == "js_too_many"
 
 
 def test_failed_uploads_are_listed_with_their_reason(uploader, browser, as_maintainer, project):

@@ -92,6 +92,7 @@ def create_app(settings: Settings | None = None) -> responses.Application:
     silence_holding.ended.connect(silencing.on_silence_ended)
     notification_holding.add_holder(silence_holding.held)
     alert_actions.acknowledged.connect(acknowledging.on_acknowledgement)
+    alert_actions.asked.connect(acknowledging.on_question)
     own_alerts.reported.connect(own_reports.on_report)
     hook_events.happened.connect(web_hook_sender.on_event)
     hook_events.happened_together.connect(web_hook_sender.on_events)

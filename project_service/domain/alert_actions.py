@@ -1,4 +1,4 @@
-"""Acknowledging of alerts from other areas; the factory connects that of alerts."""
+"""Questions about alerts and changes of them from other areas; the factory connects that of alerts."""
 
 from __future__ import annotations
 
@@ -10,27 +10,35 @@ from blinker import Namespace
 from project_service.domain.users import User
 
 _signals = Namespace()
+asked = _signals.signal("alerts-still-triggered", doc="Sent with ids of alerts; returns those still triggered.")
 acknowledged = _signals.signal("alerts-acknowledged", doc="Sent with an ``Acknowledgement``; returns ``Acknowledged``.")
 
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgement:
-    """Alerts to be acknowledged by a user, or by a bot with a note that says through what."""
+    """Alerts to be acknowledged or resolved by a user, or by a bot with a note that says through what."""
 
     alert_ids: Sequence[int]
     author: User
     note: str | None = None
+    resolves: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """How many alerts were still triggered; if none was, the user who changed one last, by name."""
+    """How many alerts were changed; if none was, the user who changed one last, by name."""
 
     count: int
     earlier_by: str | None = None
 
 
 def acknowledge(request: Acknowledgement) -> Acknowledged:
-    """Acknowledge the alerts that are still triggered, in the current unit of work."""
+    """Acknowledge the alerts that are still triggered, or resolve those that are open, in the current unit of work."""
     found: Acknowledged = next(result for _, result in acknowledged.send(request))
+    return found
+
+
+def still_triggered(alert_ids: Sequence[int]) -> set[int]:
+    """Return which of some alerts are still triggered."""
+    found: set[int] = next(result for _, result in asked.send(alert_ids))
     return found

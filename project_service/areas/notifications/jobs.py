@@ -8,7 +8,7 @@ from sqlalchemy import delete
 
 from project_service.areas.notifications import health, monitoring, sender
 from project_service.areas.notifications.models import NotificationAnnouncement, NotificationDelivery
-from project_service.areas.notifications.routing import grouping, router
+from project_service.areas.notifications.routing import grouping, reminders, router
 from project_service.domain.notifications.models import NotificationEvent
 from project_service.kit import clock, deliveries, jobs
 from project_service.kit.db.session import db
@@ -27,7 +27,7 @@ def prepare_messages() -> bool:
     now = clock.now()
     if router.route_waiting():
         return True
-    return grouping.send_due(now)
+    return grouping.send_due(now) or reminders.send_due(now)
 
 
 deliveries.add_source(prepare_messages)

@@ -36,6 +36,7 @@ class ChannelMessage:
     omitted: int = 0
     reference: str | None = None  # of the one alert, such as ``alert-12``: mails about it are one thread
     reason: str | None = None  # why a person is told
+    alert_ids: tuple[int, ...] = ()  # that the message is about, if they are not found by its items
     at: str = ""
 
     @property
@@ -66,7 +67,7 @@ class ChannelMessage:
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> ChannelMessage:
         """Return the message that was stored."""
-        lists = {name: tuple(stored[name]) for name in ("lines", "items")}
+        lists = {name: tuple(stored.get(name, ())) for name in ("lines", "items", "alert_ids")}
         return cls(**stored | lists | {"facts": tuple((name, value) for name, value in stored["facts"])})
 
 

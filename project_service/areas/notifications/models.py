@@ -199,6 +199,24 @@ class NotificationAnnouncement(Model):
     announced_at: Mapped[dt.datetime] = mapped_column(default=clock.now)
 
 
+class NotificationReminder(Model):
+    """When a target is next told again of what a rule has told it of in a project and is still open."""
+
+    __tablename__ = "notification_reminders"
+    __table_args__ = (
+        UniqueConstraint("rule_id", "project_id", "target"),
+        Index("ix_notification_reminders_project_id", "project_id"),
+        Index("ix_notification_reminders_due_at", "due_at"),
+    )
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    project: Mapped[Project] = relationship()
+    rule_id: Mapped[int] = mapped_column(ForeignKey("notification_rules.id", ondelete="CASCADE"))
+    rule: Mapped[NotificationRule] = relationship()
+    target: Mapped[str]
+    due_at: Mapped[dt.datetime]
+
+
 class QuietHours(Timestamps, Model):
     """The hours of a user in which personal messages wait (notifications reference, section 8)."""
 

@@ -61,7 +61,8 @@ class ChannelSender(deliveries.Sender):
         if (until := health.held_until(channel)) is not None:
             return Hold(until)
         outgoing = outgoing_of(ChannelMessage.from_json(logged.content), channel, delivery.idempotency_key)
-        outgoing = replace(outgoing, acknowledge_url=links.url_for_channel(logged, channel))
+        urls = links.urls_for_channel(logged, channel)
+        outgoing = replace(outgoing, acknowledge_url=urls.acknowledge, resolve_url=urls.resolve)
         share = f"project:{logged.project_id}" if logged.project_id is not None else f"user:{channel.user_id}"
         return Loaded([Prepared(KINDS[channel.type], outgoing)], share)
 
@@ -124,8 +125,8 @@ class PersonSender(ChannelSender):
         address = addresses.address_of(user, logged.project)
         data = ChannelData(0, user.username, {"address": address}, {})
         message = ChannelMessage.from_json(logged.content)
-        link = links.url_for_user(logged, user)
-        outgoing = Outgoing(message, data, delivery.idempotency_key, instance_settings.outgoing_policy(), link)
+        urls = links.urls_for_user(logged, user)
+        outgoing = Outgoing(message, data, delivery.idempotency_key, instance_settings.outgoing_policy(), *urls)
         return Loaded([Prepared(Email(), outgoing)], f"user:{user.id}")
 
     def settle(self, delivery: Delivery, outcome: DeliveryOutcome, next_attempt_at: dt.datetime | None) -> None:

@@ -1,4 +1,4 @@
-"""The rules that a project starts with: owners and maintainers get a mail about alerts (reference, section 7)."""
+"""Rules of a new project: owners and maintainers get a mail about alerts (notifications reference, section 7)."""
 
 from __future__ import annotations
 

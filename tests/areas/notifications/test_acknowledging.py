@@ -129,8 +129,21 @@ def test_messages_of_channels_have_the_link_only_for_alerts_that_were_opened(lin
     delivery = db.session.scalars(select(NotificationDelivery)).first()
     channel = db.session.scalars(select(NotificationChannel)).first()
 
-    url = links.url_for_channel(delivery, channel)
-    assert (url.startswith("http://localhost/-/notifications/a/"), len(url) <= 200) == (True, True)
+    url, resolve_url = links.urls_for_channel(delivery, channel)
+    assert (url.startswith("http://localhost/-/notifications/a/"), len(url) <= 200, len(resolve_url) <= 200) == (
+        True,
+    ) * 3
     delivery.content = delivery.content | {"items": [{"event": "alert_resolved"}]}
-    assert links.url_for_channel(delivery, channel) is None
+    assert links.urls_for_channel(delivery, channel) == (None, None)
     db.session.rollback()
+
+
+def test_a_link_resolves_what_was_acknowledged_before(ask, link_of, people):
+    acknowledging = link_of()
+    number = links.read(acknowledging.removeprefix(links.PATH)).delivery_id
+    link = links.PATH + links.token_of(Link(number, people[DEV].id, action=links.RESOLVE))
+
+    done = ask(acknowledging, accept="text/html").text
+    assert (">Resolve</a>" in done, "Resolve 2 alerts?" in ask(link, "GET").text) == (True, True)
+    assert (ask(link).text, statuses()) == ("Resolved 2 alerts.", ["RESOLVED"] * 2)
+    assert ask(link).text == "Already resolved by @dev."

@@ -8,7 +8,7 @@ from sqlalchemy import or_, select
 
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
-from project_service.areas.notifications.actions.links import OPENINGS, Link
+from project_service.areas.notifications.actions.links import ACKNOWLEDGE, KINDS, RESOLVE, Link
 from project_service.areas.notifications.models import NotificationChannel, NotificationDelivery, NotificationItem
 from project_service.domain.alert_actions import Acknowledged, Acknowledgement, acknowledge
 from project_service.domain.bots import ALERT_BOT, NAMES, bot
@@ -16,14 +16,15 @@ from project_service.domain.notifications.models import NotificationEvent
 from project_service.domain.users import ACTIVE, User
 from project_service.kit.db.session import db
 
-THROUGH = "acknowledged through the channel **#{}**"
+THROUGH = {ACKNOWLEDGE: "acknowledged through the channel **#{}**", RESOLVE: "resolved through the channel **#{}**"}
 
 
 @dataclass(frozen=True, slots=True)
 class LinkedAction:
-    """A message whose alerts can be acknowledged: by ``user``, by ``channel``, or by whoever signs in."""
+    """A message whose alerts can be changed: by ``user``, by ``channel``, or by a user who signs in."""
 
     delivery: NotificationDelivery
+    link: Link
     user: User | None = None
     channel: NotificationChannel | None = None
 
@@ -47,9 +48,9 @@ def find(link: Link | None) -> LinkedAction | None:
         return None
     if link.user_id is not None:
         user = db.session.get(User, link.user_id)
-        return LinkedAction(delivery, user=user) if user is not None and may_acknowledge(user, delivery) else None
+        return LinkedAction(delivery, link, user=user) if user is not None and may_acknowledge(user, delivery) else None
     channel = db.session.get(NotificationChannel, link.channel_id)
-    return None if channel is None else LinkedAction(delivery, channel=channel)
+    return None if channel is None else LinkedAction(delivery, link, channel=channel)
 
 
 def may_acknowledge(user: User, delivery: NotificationDelivery) -> bool:
@@ -59,24 +60,25 @@ def may_acknowledge(user: User, delivery: NotificationDelivery) -> bool:
 
 
 def perform(action: LinkedAction, signed_in: User | None = None) -> Acknowledged:
-    """Acknowledge all alerts of a message that are still triggered, those that it does not list too."""
-    ids = alert_ids_of(action.delivery)
+    """Acknowledge or resolve all alerts of a message, those that it does not list too."""
+    what = action.link.action
+    ids, resolves = alert_ids_of(action.delivery, what), what == RESOLVE
     if signed_in is not None or action.user is not None:
         author = signed_in or action.user
-        return acknowledge(Acknowledgement(ids, author or bot(ALERT_BOT)))
+        return acknowledge(Acknowledgement(ids, author or bot(ALERT_BOT), resolves=resolves))
     name = "" if action.channel is None else action.channel.name
-    return acknowledge(Acknowledgement(ids, bot(ALERT_BOT), THROUGH.format(name)))
+    return acknowledge(Acknowledgement(ids, bot(ALERT_BOT), THROUGH[what].format(name), resolves))
 
 
-def alert_ids_of(delivery: NotificationDelivery) -> list[int]:
-    """Return the alerts whose opening a message tells, also as part of messages that were merged into it."""
+def alert_ids_of(delivery: NotificationDelivery, action: str) -> list[int]:
+    """Return the alerts that a link in a message changes, also those of messages that were merged into it."""
     merged = select(NotificationDelivery.id).where(NotificationDelivery.merged_into_id == delivery.id)
     opened = (
         select(NotificationEvent.subject_id)
         .join(NotificationItem, NotificationItem.event_id == NotificationEvent.id)
         .where(
             or_(NotificationItem.delivery_id == delivery.id, NotificationItem.delivery_id.in_(merged)),
-            NotificationEvent.kind.in_(OPENINGS),
+            NotificationEvent.kind.in_(KINDS[action]),
         )
     )
-    return list(db.session.scalars(opened.distinct().order_by(NotificationEvent.subject_id)))
+    return sorted({*db.session.scalars(opened.distinct()), *delivery.content.get("alert_ids", ())})

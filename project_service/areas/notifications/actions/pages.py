@@ -1,7 +1,8 @@
-"""The page of a link, and the requests that acknowledge (acknowledging reference, section 2)."""
+"""The page of a link, and the requests that change alerts (acknowledging reference, section 2)."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from flask import Blueprint, Response, g, make_response, redirect, render_template, request
@@ -35,7 +36,7 @@ def show_action(token: str) -> Response:
     action = acting.find(links.read(token))
     if action is None:
         return _page(404, text=INVALID)
-    ids = acting.alert_ids_of(action.delivery)
+    ids = acting.alert_ids_of(action.delivery, action.link.action)
     can_sign_in = action.needs_sign_in and caller().user_id is None
     address = request.path if not action.needs_sign_in else f"/-/notifications/s/{token}"
     return _page(200, action=action, count=len(ids), address=address, can_sign_in=can_sign_in, form=Form(formdata=None))
@@ -49,7 +50,7 @@ def acknowledge_with_session(token: str) -> Response:
     action = acting.find(links.read(token))
     if action is None or not acting.may_acknowledge(current_user(), action.delivery):
         return _page(404, text=INVALID)
-    return _page(200, text=_told(acting.perform(action, current_user())), action=action)
+    return _page(200, text=_told(action, acting.perform(action, current_user())), action=action)
 
 
 @actions.errorhandler(Exception)
@@ -66,7 +67,7 @@ def acknowledge(token: str) -> Response:
         return response
     with unit_of_work():
         action = acting.find(links.read(token))
-        text = INVALID if action is None or action.needs_sign_in else _told(acting.perform(action))
+        text = INVALID if action is None or action.needs_sign_in else _told(action, acting.perform(action))
     if action is None:
         return _answer(404, INVALID)
     if not action.needs_sign_in:
@@ -76,10 +77,11 @@ def acknowledge(token: str) -> Response:
     return _answer(403, "Open the link and sign in: this channel is shared.")
 
 
-def _told(result: Acknowledged) -> str:
+def _told(action: LinkedAction, result: Acknowledged) -> str:
+    done = "resolved" if action.link.action == links.RESOLVE else "acknowledged"
     if result.count:
-        return f"Acknowledged {result.count} alert{'' if result.count == 1 else 's'}."
-    return f"Already acknowledged by @{result.earlier_by}." if result.earlier_by else "No alert is waiting any more."
+        return f"{done.capitalize()} {result.count} alert{'' if result.count == 1 else 's'}."
+    return f"Already {done} by @{result.earlier_by}." if result.earlier_by else "No alert is waiting any more."
 
 
 def _answer(status: int, text: str, action: LinkedAction | None = None) -> Response:
@@ -93,8 +95,15 @@ def _answer(status: int, text: str, action: LinkedAction | None = None) -> Respo
 
 def _page(status: int, **values: Any) -> Response:
     defaults = {"text": None, "action": None, "count": 0, "address": "", "can_sign_in": False, "form": None}
+    values |= {"resolve_url": _resolve_url(values.get("action")) if values.get("text") else None}
     html = render_template("notifications/action.html", **defaults | values, path=request.path)
     return make_response(html, status, HEADERS)
+
+
+def _resolve_url(action: LinkedAction | None) -> str | None:
+    """Return the link by which what was acknowledged can be resolved."""
+    is_acknowledged = action is not None and action.link.action == links.ACKNOWLEDGE
+    return links.address_of(replace(action.link, action=links.RESOLVE)) if action and is_acknowledged else None
 
 
 def _wants_html() -> bool:

@@ -47,13 +47,21 @@ class Outgoing:
     key: str
     policy: Policy
     acknowledge_url: str | None = None
+    resolve_url: str | None = None
     stop_url: str | None = None  # of a channel of the type e-mail
 
     @property
     def links(self) -> list[tuple[str, str]]:
         """The names and addresses of the links, the first of which opens the page."""
         found = [("Open", self.message.url)]
-        return found + ([("Acknowledge", self.acknowledge_url)] if self.acknowledge_url else [])
+        return found + ([self.action] if self.action is not None else [])
+
+    @property
+    def action(self) -> tuple[str, str] | None:
+        """What the message asks for: to acknowledge alerts that are triggered, else to resolve them."""
+        if self.acknowledge_url is not None:
+            return "Acknowledge", self.acknowledge_url
+        return None if self.resolve_url is None else ("Resolve", self.resolve_url)
 
 
 @dataclass(frozen=True, slots=True)

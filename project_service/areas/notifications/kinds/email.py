@@ -74,7 +74,7 @@ def mail_of(outgoing: Outgoing) -> OutgoingMail:
 def text_of(message: ChannelMessage, outgoing: Outgoing) -> str:
     """Return the text of a mail; that about one alert begins with a sentence that mail filters know."""
     word = {OPEN: "triggered", ENDED: "resolved"}.get(message.state)
-    if word is not None and (message.reference or "").startswith("alert-"):
+    if word is not None and message.kind == "message" and (message.reference or "").startswith("alert-"):
         lines = _lines_of_alert(message, word)
     else:
         lines = [message.title, message.place, ""]
@@ -83,6 +83,8 @@ def text_of(message: ChannelMessage, outgoing: Outgoing) -> str:
         lines += ["", f"Open: {message.url}"]
     if outgoing.acknowledge_url is not None:
         lines += ["", f"Acknowledge: {outgoing.acknowledge_url}"]
+    if outgoing.resolve_url is not None:
+        lines += ["", f"Resolve: {outgoing.resolve_url}"]
     if outgoing.stop_url is not None:
         lines += ["", "-- ", f"Stop these e-mails: {outgoing.stop_url}"]
     if message.reason is not None:

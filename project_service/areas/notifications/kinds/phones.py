@@ -60,16 +60,9 @@ class Ntfy(ChannelKind):
         """Return a message for the root of the server."""
         message, settings = outgoing.message, outgoing.channel.settings
         actions: list[dict[str, Any]] = [{"action": "view", "label": "Open", "url": message.url}]
-        if outgoing.acknowledge_url:
-            actions.append(
-                {
-                    "action": "http",
-                    "label": "Acknowledge",
-                    "url": outgoing.acknowledge_url,
-                    "method": "POST",
-                    "clear": True,
-                }
-            )
+        if outgoing.action is not None:
+            label, url = outgoing.action
+            actions.append({"action": "http", "label": label, "url": url, "method": "POST", "clear": True})
         ended, acknowledged = message.state == ENDED, message.state == ACKNOWLEDGED
         body = {
             "topic": settings["topic"],

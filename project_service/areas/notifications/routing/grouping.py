@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Select, case, delete, func, select, update
@@ -16,6 +17,7 @@ from project_service.areas.notifications.models import (
     NotificationChannel,
     NotificationGroup,
     NotificationItem,
+    NotificationReminder,
 )
 from project_service.areas.notifications.personal import quiet_hours
 from project_service.areas.notifications.routing import holding, texts
@@ -28,7 +30,9 @@ from project_service.domain.notifications.models import (
     OPENING,
     SEVERITIES,
     NotificationEvent,
+    NotificationRule,
 )
+from project_service.domain.projects import Project
 from project_service.domain.silences import holding as silences
 from project_service.domain.users import User
 from project_service.kit import clock, jobs
@@ -114,7 +118,7 @@ def _waiting(group: NotificationGroup) -> Select[Any]:
 def _write(group: NotificationGroup, channel: NotificationChannel | None, user: User | None, ids: list[int]) -> None:
     """Write the message of some items, and that the target was told of the openings among them."""
     message = _message(group, ids)
-    message = _for_person(message, group) if user is not None else message
+    message = for_person(message, group.rule) if user is not None else message
     delivery = deliveries_log.write(message, project=group.project, channel=channel, user=user)
     for start in range(0, len(ids), 500):
         some = NotificationItem.id.in_(ids[start : start + 500])
@@ -136,6 +140,36 @@ def _write(group: NotificationGroup, channel: NotificationChannel | None, user: 
         ]
         if rows:
             db.session.execute(insert(NotificationAnnouncement).on_conflict_do_nothing(), rows)
+            _plan_reminder(group)
+
+
+def _plan_reminder(group: NotificationGroup) -> None:
+    """Have a target reminded that was told of openings by a rule with ``repeat_interval``, unless it is already."""
+    if group.rule is None or group.rule.repeat_interval is None:
+        return
+    reminder = {
+        "project_id": group.project_id,
+        "rule_id": group.rule.id,
+        "target": group.target,
+        "due_at": clock.now() + dt.timedelta(seconds=group.rule.repeat_interval),
+    }
+    db.session.execute(insert(NotificationReminder).values(**reminder).on_conflict_do_nothing())
+
+
+def reminder_of(project: Project, rule: NotificationRule, events: Sequence[NotificationEvent]) -> ChannelMessage:
+    """Return the message that reminds of openings, the most severe first."""
+    listed = events[:MAX_ITEMS]
+    return texts.build(
+        project,
+        texts.reminder(project, events),
+        kind="reminder",
+        rule={"id": rule.id, "name": rule.name},
+        counts={"triggered": len(events), "resolved": 0, "other": 0},
+        items=tuple(map(_item, listed)),
+        omitted=len(events) - len(listed),
+        at=min(map(texts.moment_of, events)),
+        alert_ids=tuple(event.subject_id for event in events if event.subject_type == ALERT),
+    )
 
 
 def _message(group: NotificationGroup, ids: list[int]) -> ChannelMessage:
@@ -163,8 +197,9 @@ def _message(group: NotificationGroup, ids: list[int]) -> ChannelMessage:
     )
 
 
-def _for_person(message: ChannelMessage, group: NotificationGroup) -> ChannelMessage:
-    reason = f"rule {group.rule.name}" if group.rule is not None else "your notification level"
+def for_person(message: ChannelMessage, rule: NotificationRule | None) -> ChannelMessage:
+    """Return a message with the reason why a person is told."""
+    reason = f"rule {rule.name}" if rule is not None else "your notification level"
     return ChannelMessage.from_json(message.as_json() | {"reason": messages.one_line(reason)})
 
 

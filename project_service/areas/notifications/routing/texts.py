@@ -97,6 +97,28 @@ def several(project: Project, counts: Counter[tuple[str, str]], listed: Sequence
     }
 
 
+def reminder(project: Project, events: Sequence[NotificationEvent]) -> dict[str, Any]:
+    """Return the fields of a message about openings that were told before; the most severe are first."""
+    length = clock.now() - min(event.created_at for event in events)
+    seconds = int(length.total_seconds())
+    rounded = dt.timedelta(seconds=seconds - seconds % (3600 if seconds >= 3600 else 60))
+    words = f"Still open for {messages.duration_words(rounded)}:"
+    if len(events) == 1:
+        fields = single(project, events[0], None)
+        tag = f"[{fields['tag']}] " if fields["tag"] else ""
+        headline = f"{words} {tag}{fields['headline']}"
+        return fields | {"tag": "", "headline": headline, "mail_subject": f"{project.name} | {headline}"}
+    lines, shown = _list(events)
+    headline = f"{words} {len(events)} {_noun({event.subject_type for event in events})} in {project.name}"
+    return {
+        "headline": headline,
+        "lines": tuple(lines) + ((f"… and {len(events) - shown} more",) if len(events) > shown else ()),
+        "severity": events[0].severity,
+        "url": _address_of_list(project, events),
+        "mail_subject": f"{project.name} | {headline}",
+    }
+
+
 def build(project: Project, fields: dict[str, Any], **more: Any) -> ChannelMessage:
     """Return a message, with control characters and line breaks of titles removed."""
     fields = fields | more
@@ -111,6 +133,11 @@ def summary(event: NotificationEvent) -> str:
     tag = TAGS.get(event.kind) or ("CLOSED" if event.kind == INCIDENT_CLOSED else event.severity.upper())
     environment = f" — {event.environment}" if event.environment else ""
     return f"[{tag}] {one_line(event.snapshot['title'])}{environment}"
+
+
+def facts_of(event: NotificationEvent) -> dict[str, Any]:
+    """Return what matchers compare."""
+    return event.snapshot | {"severity": event.severity, "environment": event.environment}
 
 
 def _alert(project: Project, event: NotificationEvent, author: User | None) -> dict[str, Any]:

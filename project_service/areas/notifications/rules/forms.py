@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from wtforms import BooleanField, IntegerField, SelectField, SelectMultipleField, StringField, TextAreaField
+from wtforms.validators import Optional
 from wtforms.widgets import CheckboxInput, ListWidget
 
 from project_service.areas.notifications.models import NotificationChannel
@@ -16,6 +17,10 @@ from project_service.kit.http.forms import Form
 
 MEMBERS = {"members:40": "Maintainers and owners, by e-mail", "members:30": "Developers and above, by e-mail"}
 MATCHER_PARTS = 3
+PLAIN = (
+    *("name", "events", "min_severity", "environment", "group_by", "group_wait", "group_interval"),
+    *("repeat_interval", "enabled"),
+)
 
 
 class RuleForm(Form):
@@ -53,6 +58,11 @@ class RuleForm(Form):
     )
     group_wait = IntegerField("Seconds to wait for more before the first message", default=5)
     group_interval = IntegerField("Seconds until the next message", default=300)
+    repeat_interval = IntegerField(
+        "Seconds until a reminder of what nobody has acknowledged",
+        [Optional()],
+        description="3600 to 604800, such as 14400 for four hours. Empty: no reminders.",
+    )
     enabled = BooleanField("Enabled", default=True)
 
     def offer(self, channels: Iterable[NotificationChannel]) -> None:
@@ -62,8 +72,7 @@ class RuleForm(Form):
 
     def fields(self) -> dict[str, Any]:
         """Return what the service takes; ``Invalid`` for conditions that cannot be read."""
-        names = ("name", "events", "min_severity", "environment", "group_by", "group_wait", "group_interval", "enabled")
-        values = {name: self[name].data for name in names}
+        values = {name: self[name].data for name in PLAIN}
         values["group_wait"] = -1 if values["group_wait"] is None else values["group_wait"]
         values["group_interval"] = -1 if values["group_interval"] is None else values["group_interval"]
         return values | {"targets": self._targets(), "matchers": _matchers(self.matchers.data or "")}
@@ -80,7 +89,6 @@ class RuleForm(Form):
 
 def form_of(rule: NotificationRule) -> RuleForm:
     """Return the form of a stored rule."""
-    names = ("name", "events", "min_severity", "environment", "group_by", "group_wait", "group_interval", "enabled")
     chosen = [
         f"channel:{one['id']}" if one["type"] == "channel" else f"members:{one['access_level']}"
         for one in rule.targets
@@ -88,7 +96,7 @@ def form_of(rule: NotificationRule) -> RuleForm:
     ]
     people = ", ".join(one["username"] for one in rule.targets if one["type"] == "user")
     lines = "\n".join(f"{one['field']} {one['operator']} {one['value']}" for one in rule.matchers)
-    values = {name: getattr(rule, name) for name in names}
+    values = {name: getattr(rule, name) for name in PLAIN}
     values |= {"min_severity": rule.min_severity or "", "targets": chosen, "usernames": people, "matchers": lines}
     return RuleForm(formdata=None, data=values)
 

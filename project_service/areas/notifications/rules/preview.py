@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import select
 
+from project_service.areas.notifications import messages
 from project_service.areas.notifications.routing import holding
 from project_service.areas.notifications.routing.recipients import Recipients
 from project_service.areas.notifications.rules import matching
@@ -62,7 +64,9 @@ def words_of(rule: NotificationRule, channels: dict[int, str]) -> str:
             roles = {10: "guests", 20: "reporters", 30: "developers", 40: "maintainers", 50: "owners"}
             names.append(f"{roles[target['access_level']]} and above")
     grouped = f", grouped for {rule.group_interval} s" + (f" by {', '.join(rule.group_by)}" if rule.group_by else "")
-    return f"{' '.join(parts)} → {', '.join(names)}{grouped}"
+    length = dt.timedelta(seconds=rule.repeat_interval or 0)
+    repeated = f", again every {messages.duration_words(length)}" if length else ""
+    return f"{' '.join(parts)} → {', '.join(names)}{grouped}{repeated}"
 
 
 def _event(project: Project, **fields: Any) -> NotificationEvent:

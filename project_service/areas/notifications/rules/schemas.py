@@ -72,6 +72,7 @@ class NotificationRuleUpdateSchema(Schema):
     group_by = fields.Array(fields.String(choices=GROUPED_BY))
     group_wait = fields.Integer()
     group_interval = fields.Integer()
+    repeat_interval = fields.Integer(metadata={"description": "Seconds until a reminder of what is still open."})
     active_periods = fields.Array(Nested(PeriodSchema))
 
 

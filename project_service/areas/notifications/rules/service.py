@@ -15,6 +15,7 @@ from project_service.access.identity import Caller
 from project_service.areas.notifications.channels.queries import usable_channels
 from project_service.areas.notifications.models import PAGERDUTY
 from project_service.areas.notifications.owners import column_of, kind_of, owned_by
+from project_service.areas.notifications.routing import reminders
 from project_service.areas.notifications.rules import matching, queries
 from project_service.domain.namespaces import Namespace
 from project_service.domain.notifications.models import ALERT, ISSUE, SUBJECTS, NotificationRule
@@ -30,13 +31,14 @@ MAX_NAME_LENGTH = 100
 MAX_TARGETS = MAX_MATCHERS = 10
 MAX_PERIODS = 7
 MAX_VALUE_LENGTH = 255
-WAIT_SECONDS, INTERVAL_SECONDS = (0, 300), (30, 86_400)
+WAIT_SECONDS, INTERVAL_SECONDS, REPEAT_SECONDS = (0, 300), (30, 86_400), (3600, 604_800)
 TIME = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
 PATH = re.compile(r"payload\.[^.\s]+(\.[^.\s]+)*")
 TARGETS = {"channel": "id", "members": "access_level", "user": "username"}  # type and what names it
 UNAUDITED = ("project_id", "group_id")
-CHECKED = ("name", "events", "targets", "matchers", "active_periods", "group_wait", "group_interval")
-NULLABLE = ("min_severity", "environment")
+CHECKED = ("name", "events", "targets", "matchers", "active_periods", "group_wait", "group_interval", "repeat_interval")
+NULLABLE = ("min_severity", "environment", "repeat_interval")
+OPTIONAL_TEXTS = ("min_severity", "environment")
 
 
 def create_rule(owner: RuleOwner, **fields: Any) -> NotificationRule:
@@ -66,9 +68,12 @@ def update_rule(owner: RuleOwner, rule: NotificationRule, **fields: Any) -> Noti
     if not fields:
         raise BadParameters("No parameters provided")
     before = audit.settings_of(rule, UNAUDITED)
+    planned = (rule.enabled, rule.repeat_interval)
     with db.session.no_autoflush:
         _assign(owner, rule, fields)
     db.session.flush()
+    if planned != (rule.enabled, rule.repeat_interval):
+        reminders.restart(rule)
     audit.record_changes("notification_rule", owner, before, audit.settings_of(rule, UNAUDITED))
     return rule
 
@@ -82,7 +87,7 @@ def delete_rule(owner: RuleOwner, rule: NotificationRule) -> None:
 def _assign(owner: RuleOwner, rule: NotificationRule, fields: dict[str, Any]) -> None:
     """Set what is given, or raise ``Invalid`` with everything that is wrong."""
     values = {name: value for name, value in fields.items() if value is not None or name in NULLABLE}
-    for name in NULLABLE:
+    for name in OPTIONAL_TEXTS:
         if name in values:
             values[name] = values[name] or None
     if "active_periods" in values:
@@ -116,6 +121,7 @@ def _problems(owner: RuleOwner, rule: NotificationRule, values: dict[str, Any]) 
         "active_periods": _period_problems(values["active_periods"]),
         "group_wait": _range_problems(values["group_wait"], *WAIT_SECONDS),
         "group_interval": _range_problems(values["group_interval"], *INTERVAL_SECONDS),
+        "repeat_interval": _range_problems(values["repeat_interval"], *REPEAT_SECONDS),
     }
     return {name: texts for name, texts in found.items() if texts}
 
@@ -188,5 +194,5 @@ def _period_problems(periods: Sequence[dict[str, Any]]) -> list[str]:
     return found
 
 
-def _range_problems(value: int, least: int, most: int) -> list[str]:
-    return [] if least <= value <= most else [f"must be from {least} to {most}"]
+def _range_problems(value: int | None, least: int, most: int) -> list[str]:
+    return [] if value is None or least <= value <= most else [f"must be from {least} to {most}"]

@@ -17,6 +17,7 @@ from project_service import areas
 from project_service.access import navigation, openapi, saved_messages
 from project_service.access.api import before_options, method_not_allowed
 from project_service.access.pages import CookieSessions, csrf, error_page, is_for_programs, sign_with
+from project_service.areas.accounts.oauth.routes import oauth
 from project_service.areas.alerts.alerts import acknowledging, incidents, silencing
 from project_service.areas.alerts.receivers import delivery_log, own_reports
 from project_service.areas.alerts.receivers.routes import receivers
@@ -87,6 +88,7 @@ def create_app(settings: Settings | None = None) -> responses.Application:
     app.register_blueprint(go_get)
     app.register_blueprint(collector)
     app.register_blueprint(sentry_api)
+    app.register_blueprint(oauth)
     issue_closed.connect(incidents.on_issue_closed)
     silence_holding.begun.connect(silencing.on_silence_begun)
     silence_holding.ended.connect(silencing.on_silence_ended)

@@ -6,10 +6,8 @@ from flask import Request
 
 from project_service.access import password_sign_ins
 from project_service.access.identity import ANONYMOUS, Caller, by_secret, note_activity
-from project_service.domain import instance_settings, resource_bots, two_factor
-from project_service.domain.users import ACTIVE, User
+from project_service.domain import instance_settings
 
-MAX_PASSWORD_LENGTH = 1024
 SCOPES_TO_FETCH = frozenset({"read_repository", "write_repository", "api", "read_api"})
 SCOPES_TO_PUSH = frozenset({"write_repository", "api"})
 
@@ -40,7 +38,7 @@ def git_caller(request: Request) -> Caller:
 def has_scope(caller: Caller, *, push: bool) -> bool:
     """Whether the token of a caller may be used to fetch, or to push; without a token there is no limit."""
     usable = SCOPES_TO_PUSH if push else SCOPES_TO_FETCH
-    return caller.token_id is None or not usable.isdisjoint(caller.scopes)
+    return not caller.uses_token or not usable.isdisjoint(caller.scopes)
 
 
 def _credentials(request: Request) -> tuple[str, str]:
@@ -65,18 +63,13 @@ def _credentials(request: Request) -> tuple[str, str]:
 
 
 def _by_password(login: str, password: str) -> Caller | None:
-    if not login or len(password) > MAX_PASSWORD_LENGTH or _is_like_token(password):
+    if not login or len(password) > password_sign_ins.MAX_PASSWORD_LENGTH or _is_like_token(password):
         return None
     if not instance_settings.setting("password_authentication_enabled_for_git"):
         return None
-    user = password_sign_ins.authenticate(login, password, _may_use_git)
+    user = password_sign_ins.authenticate(login, password, password_sign_ins.may_use_password)
     note_activity(user)
     return Caller.of(user)
-
-
-def _may_use_git(user: User | None) -> bool:
-    is_bot, refuses = resource_bots.is_bot(user.id if user else None), two_factor.refuses_passwords(user)
-    return user is not None and user.state == ACTIVE and not (is_bot or refuses or user.password_expired)
 
 
 def _is_like_token(text: str) -> bool:

@@ -17,7 +17,7 @@ from project_service.domain import project_access, resource_bots, two_factor
 from project_service.domain.instance_settings import value_of
 from project_service.domain.project_access import ProjectAccess, access_of
 from project_service.domain.todos import Todo
-from project_service.domain.tokens import SELF_ROTATE, BrowserSession, PersonalAccessToken, digest_of
+from project_service.domain.tokens import SELF_ROTATE, BrowserSession, OAuthToken, PersonalAccessToken, digest_of
 from project_service.domain.users import ACTIVE, BLOCKED, SYSTEM_THEME, User, user_by
 from project_service.kit import clock
 from project_service.kit.db.base import table_of
@@ -106,9 +106,10 @@ class Caller:
     username: str = ""
     admin: bool = False
     external: bool = False
-    token_id: int | None = None
+    token_id: int | None = None  # of the personal access token
     scopes: tuple[str, ...] = ()
     impersonator: str = ""  # the administrator who acts as this user
+    oauth_token_id: int | None = None
     theme: str = SYSTEM_THEME
     time_zone: str = ""  # of the tz database; empty for UTC
     password_expired: bool = False
@@ -119,6 +120,11 @@ class Caller:
     def lacks_two_factor(self) -> bool:
         """Whether two-factor authentication has to be set up before anything else."""
         return self.two_factor_deadline is not None and self.two_factor_deadline <= clock.now()
+
+    @property
+    def uses_token(self) -> bool:
+        """Whether the request has a token, by whose scopes it is limited."""
+        return self.token_id is not None or self.oauth_token_id is not None
 
     @classmethod
     def of(cls, user: User) -> Caller:
@@ -148,12 +154,18 @@ def current_user() -> User:
 
 def token_of(request: Request, fields: dict[str, Any]) -> str | None:
     """Return the token of a request from headers or parameters (common reference, section 6.1)."""
+    bearer = bearer_of(request, fields)
+    return str(fields.get("private_token") or "") or header(request, "PRIVATE-TOKEN") or bearer
+
+
+def bearer_of(request: Request, fields: dict[str, Any]) -> str | None:
+    """Return the token that a request has as OAuth clients send it."""
     scheme, _, credential = header(request, "Authorization").partition(" ")
     bearer = credential.strip() if scheme.lower() == "bearer" else ""
     access_token = str(fields.get("access_token") or "")
     if bearer and access_token:
         raise BadParameters("invalid_request")
-    return str(fields.get("private_token") or "") or header(request, "PRIVATE-TOKEN") or bearer or access_token or None
+    return bearer or access_token or None
 
 
 def by_token(
@@ -164,10 +176,13 @@ def by_token(
     ``unread`` does not read the body, so that a token in it is not found. ``project`` is the id or path of a project
     that is read with the same statement, for ``project_of``.
     """
-    text = token_of(request, query(request) if unread else parameters())
+    fields = query(request) if unread else parameters()
+    text = token_of(request, fields)
     if text is None:
         return ANONYMOUS
     token = _find_token(text, project)
+    if token is None and text == bearer_of(request, fields):
+        return _by_oauth_token(text, allowed, request.method)
     if token is None:
         raise Unauthorized
     if token.expires_at is not None and token.expires_at <= clock.today():
@@ -180,6 +195,30 @@ def by_token(
     check_scopes(tuple(token.scopes), allowed, request.method)
     _note_use(token.id, token.last_used_at, token.user_id, token.last_activity_on)
     return Caller(token.user_id, token.username, token.admin, token.external, token.id, tuple(token.scopes))
+
+
+def _by_oauth_token(text: str, allowed: tuple[str, ...] | None, method: str) -> Caller:
+    token = find_oauth_token(text)
+    if token is None:
+        raise Unauthorized
+    if token.revoked_at is not None:
+        raise InvalidToken(REVOKED)
+    if not token.active:
+        raise InvalidToken(EXPIRED)
+    refuse_inactive(token.user.state)
+    check_scopes(tuple(token.scopes), allowed, method)
+    note_activity(token.user)
+    return _caller_of(token)
+
+
+def find_oauth_token(text: str) -> OAuthToken | None:
+    """Return the OAuth token with this text, revoked and expired ones too."""
+    known = select(OAuthToken).join(User).where(OAuthToken.digest == digest_of(text), User.deleting_since.is_(None))
+    return db.session.scalar(known)
+
+
+def _caller_of(token: OAuthToken) -> Caller:
+    return replace(Caller.of(token.user), oauth_token_id=token.id, scopes=tuple(token.scopes))
 
 
 def _find_token(text: str, project: str | None) -> Any:
@@ -205,12 +244,22 @@ def project_of(caller: Caller, id_or_path: str) -> ProjectAccess | None:
 def by_secret(secret: str) -> Caller | None:
     """Return the caller of a valid token of an active user, else ``None``, and note the use of the token."""
     token = db.session.execute(_select_token, {"digest": digest_of(secret)}).first()
-    if token is None or token.revoked or token.state != ACTIVE:
+    if token is None:
+        return _by_oauth_secret(secret)
+    if token.revoked or token.state != ACTIVE:
         return None
     if token.expires_at is not None and token.expires_at <= clock.today():
         return None
     _note_use(token.id, token.last_used_at, token.user_id, token.last_activity_on)
     return Caller(token.user_id, token.username, token.admin, token.external, token.id, tuple(token.scopes))
+
+
+def _by_oauth_secret(secret: str) -> Caller | None:
+    token = find_oauth_token(secret)
+    if token is None or not token.active or token.user.state != ACTIVE:
+        return None
+    note_activity(token.user)
+    return _caller_of(token)
 
 
 def note_activity(user: User) -> None:
@@ -259,6 +308,7 @@ def sudo(request: Request, authenticated: Caller) -> Caller:
     return replace(
         Caller.of(user),
         token_id=authenticated.token_id,
+        oauth_token_id=authenticated.oauth_token_id,
         scopes=authenticated.scopes,
         impersonator=authenticated.username,
     )

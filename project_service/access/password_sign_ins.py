@@ -1,4 +1,4 @@
-"""Authentication of a request with a login and a password: the one way in for pages and git."""
+"""Authentication of a request with a login and a password: the one way in for pages, git and OAuth."""
 
 from __future__ import annotations
 
@@ -7,10 +7,18 @@ from collections.abc import Callable
 from flask import request
 
 from project_service.access import audit
-from project_service.domain import sign_ins
+from project_service.domain import resource_bots, sign_ins, two_factor
 from project_service.domain.sign_ins import WrongPassword
-from project_service.domain.users import User
+from project_service.domain.users import ACTIVE, User
 from project_service.kit.db.session import unit_of_work
+
+MAX_PASSWORD_LENGTH = 1024
+
+
+def may_use_password(user: User | None) -> bool:
+    """Whether the password of a user is enough for a program; unknown users take the same statements."""
+    is_bot, refuses = resource_bots.is_bot(user.id if user else None), two_factor.refuses_passwords(user)
+    return user is not None and user.state == ACTIVE and not (is_bot or refuses or user.password_expired)
 
 
 def authenticate(login: str, password: str, may_sign_in: Callable[[User | None], bool]) -> User:

@@ -112,6 +112,7 @@ SETTINGS: dict[str, Setting] = {
     "receive_max_input_size": Setting(int, 5120, at_least_nothing),
     "require_two_factor_authentication": Setting(bool, False),
     "restricted_visibility_levels": Setting(list, [], choices=("private", "internal", "public")),
+    "ropc_without_client_credentials": Setting(bool, False),
     "search_rate_limit": Setting(int, 30, at_least_nothing),
     "signup_enabled": Setting(bool, True),
     "throttle_incident_management_notification_enabled": Setting(bool, False),

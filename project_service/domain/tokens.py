@@ -1,10 +1,10 @@
-"""Personal access tokens and browser sessions: the two ways in. Only digests of the secrets are stored."""
+"""Personal access tokens, browser sessions and OAuth tokens: the ways in. Only digests of the secrets are stored."""
 
 from __future__ import annotations
 
 import datetime as dt
 
-from sqlalchemy import ForeignKey
+from sqlalchemy import ForeignKey, Index
 from sqlalchemy.orm import Mapped, mapped_column, query_expression, relationship
 
 from project_service.domain.users import User
@@ -27,6 +27,7 @@ SCOPES = (
 # those of access tokens of projects and groups
 RESOURCE_SCOPES = tuple(scope for scope in SCOPES if scope not in ("read_user", "sudo"))
 SESSION_LENGTH = dt.timedelta(days=14)
+OAUTH_TOKEN_SECONDS = 7200
 
 
 class PersonalAccessToken(Timestamps, Model):
@@ -71,6 +72,30 @@ class BrowserSession(Timestamps, Model):
     expires_at: Mapped[dt.datetime]
     address: Mapped[str | None]
     agent: Mapped[str | None]
+
+
+class OAuthToken(Timestamps, Model):
+    """An access token that was exchanged for a password at ``/oauth/token``, with the token that renews it."""
+
+    __tablename__ = "oauth_tokens"
+    __table_args__ = (Index("ix_oauth_tokens_created_at", "created_at"),)
+
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    user: Mapped[User] = relationship()
+    digest: Mapped[str] = mapped_column(unique=True)
+    refresh_digest: Mapped[str] = mapped_column(unique=True)
+    scopes: Mapped[list[str]]
+    revoked_at: Mapped[dt.datetime | None]
+
+    @property
+    def expires_in(self) -> int:
+        """The seconds for which it may still be used, 0 or less when it has expired."""
+        return OAUTH_TOKEN_SECONDS - int((clock.now() - self.created_at).total_seconds())
+
+    @property
+    def active(self) -> bool:
+        """Neither revoked nor expired."""
+        return self.revoked_at is None and self.expires_in > 0
 
 
 def digest_of(token: str) -> str:

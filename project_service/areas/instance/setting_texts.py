@@ -88,6 +88,10 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "Require two-factor authentication",
             "Users who have not set it up get no other page after the time below; git refuses their passwords.",
         ),
+        "ropc_without_client_credentials": (
+            "Tokens for passwords",
+            "Whether /oauth/token gives an access token of two hours for a name and a password.",
+        ),
         "two_factor_grace_period": ("Hours to set it up", "From the next visit or sign-in of a user on."),
     },
     "Audit events": {

@@ -38,6 +38,7 @@ DEFAULTS = {
     "push_event_activities_limit": 3,
     "push_event_hooks_limit": 3,
     "receive_max_input_size": 5120,
+    "ropc_without_client_credentials": False,
     "search_rate_limit": 30,
     "restricted_visibility_levels": [],
     "require_two_factor_authentication": False,

@@ -11,6 +11,7 @@ from project_service.domain.sign_ins import WrongPassword
 from project_service.domain.tokens import (
     SESSION_LENGTH,
     BrowserSession,
+    OAuthToken,
     digest_of,
 )
 from project_service.domain.users import ACTIVE, DEACTIVATED, User
@@ -65,9 +66,10 @@ def sign_out(secret: str) -> None:
 
 
 def end_sessions(user: User, *, besides: str = "") -> None:
-    """Delete all browser sessions of a user, except that with the secret ``besides``."""
+    """Delete all browser sessions of a user, except that with the secret ``besides``, and the OAuth tokens."""
     own = BrowserSession.user_id == user.id, BrowserSession.digest != digest_of(besides)
     db.session.execute(delete(BrowserSession).where(*own))
+    db.session.execute(delete(OAuthToken).where(OAuthToken.user_id == user.id))
 
 
 def end_session(user: User, session_id: int) -> None:

@@ -57,8 +57,8 @@ class SentryBlueprint(Blueprint):
             def handle(**url: Any) -> Response:
                 with reading():
                     g.caller = _authenticated(required=not anonymous)
-                if caller().token_id is not None:
-                    REQUESTS.check(caller().token_id or 0)
+                if caller().uses_token:
+                    REQUESTS.check(caller().token_id or f"oauth-{caller().oauth_token_id}")
                 if body_bytes is not None:
                     request.max_content_length = body_bytes
                 with reading() if method == "GET" else unit_of_work(write=writes):

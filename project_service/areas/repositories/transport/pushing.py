@@ -20,7 +20,7 @@ from project_service.domain.repositories.protected_refs import protect_default_b
 from project_service.domain.repositories.refs import ZERO, RefChange
 from project_service.domain.repositories.releases import delete_releases
 from project_service.domain.repositories.views import head_of
-from project_service.domain.tokens import PersonalAccessToken
+from project_service.domain.tokens import OAuthToken, PersonalAccessToken
 from project_service.domain.users import ACTIVE, User
 from project_service.kit.db.session import db, reading, unit_of_work
 
@@ -152,12 +152,19 @@ def _authorized(push: RequestedPush) -> tuple[Project, User]:
     if project is None or project.deleting_since is not None or user is None or user.state != ACTIVE:
         raise PushRefused(NO_PUSH)
     # a large push takes long: what was taken away meanwhile does not count any more
-    token_id = push.caller.token_id
-    token = None if token_id is None else db.session.get(PersonalAccessToken, token_id, populate_existing=True)
-    if token_id is not None and (token is None or not token.active):
+    if push.caller.uses_token and not _has_active_token(push.caller):
         raise PushRefused(NO_PUSH)
     check_allowed(push.caller, project)
     return project, user
+
+
+def _has_active_token(caller: Caller) -> bool:
+    token: PersonalAccessToken | OAuthToken | None
+    if caller.token_id is not None:
+        token = db.session.get(PersonalAccessToken, caller.token_id, populate_existing=True)
+    else:
+        token = db.session.get(OAuthToken, caller.oauth_token_id, populate_existing=True)
+    return token is not None and token.active
 
 
 def _remaining(push: RequestedPush, failures: dict[str, str]) -> list[RefChange]:

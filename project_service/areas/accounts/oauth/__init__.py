@@ -1,0 +1,1 @@
+"""OAuth tokens that are exchanged for passwords."""

@@ -24,6 +24,7 @@ from project_service.kit.db.session import db
 
 MAX_MESSAGES_PER_DAY = 1000
 LIMIT_REACHED = f"more than {MAX_MESSAGES_PER_DAY} messages in a day (UTC)"
+INCOMPLETE = "the message is incomplete and cannot be sent"
 PERSON = "notification_user"
 MAX_ERROR = 500
 

@@ -15,6 +15,10 @@ KEPT = dict.fromkeys((*range(9), *range(11, 32), 127))
 CUT = "…"
 
 
+class IncompleteMessage(ValueError):
+    """What is stored of a message lacks something without which it cannot be sent."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChannelMessage:
     """What a channel or person is told. Times are ISO texts; ``items`` are at most ``MAX_ITEMS``."""
@@ -66,9 +70,22 @@ class ChannelMessage:
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> ChannelMessage:
-        """Return the message that was stored."""
-        lists = {name: tuple(stored.get(name, ())) for name in ("lines", "items", "alert_ids")}
-        return cls(**stored | lists | {"facts": tuple((name, value) for name, value in stored["facts"])})
+        """Return the message that was stored.
+
+        Raises:
+            IncompleteMessage: something is missing.
+
+        """
+        try:
+            lists = {name: tuple(stored.get(name, ())) for name in ("lines", "items", "alert_ids")}
+            facts = tuple((name, value) for name, value in stored.get("facts", ()))
+            message = cls(**stored | lists | {"facts": facts})
+            dt.datetime.fromisoformat(message.at)
+        except (TypeError, ValueError) as error:
+            raise IncompleteMessage(str(error)) from error
+        if not message.project.get("name"):
+            raise IncompleteMessage("the project is missing")
+        return message
 
 
 def one_line(text: str) -> str:

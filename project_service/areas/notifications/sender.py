@@ -15,7 +15,7 @@ from project_service.areas.notifications.channels import confirming
 from project_service.areas.notifications.kinds import KINDS, Answer, ChannelData, ChannelKind, Outgoing
 from project_service.areas.notifications.kinds.email import Email
 from project_service.areas.notifications.kinds.phones import migrated_to
-from project_service.areas.notifications.messages import ChannelMessage
+from project_service.areas.notifications.messages import ChannelMessage, IncompleteMessage
 from project_service.areas.notifications.models import EMAIL, NotificationChannel, NotificationDelivery
 from project_service.areas.notifications.personal import addresses
 from project_service.domain import instance_settings
@@ -60,7 +60,9 @@ class ChannelSender(deliveries.Sender):
             return Loaded([None])
         if (until := health.held_until(channel)) is not None:
             return Hold(until)
-        outgoing = outgoing_of(ChannelMessage.from_json(logged.content), channel, delivery.idempotency_key)
+        if (message := _message_of(logged)) is None:
+            return Loaded([None])
+        outgoing = outgoing_of(message, channel, delivery.idempotency_key)
         urls = links.urls_for_channel(logged, channel)
         outgoing = replace(outgoing, acknowledge_url=urls.acknowledge, resolve_url=urls.resolve)
         share = f"project:{logged.project_id}" if logged.project_id is not None else f"user:{channel.user_id}"
@@ -69,7 +71,7 @@ class ChannelSender(deliveries.Sender):
     def send(self, messages: Sequence[Prepared]) -> Iterator[DeliveryOutcome]:
         """Send one message."""
         for prepared in messages:
-            yield prepared.kind.outcome(prepared.kind.send(prepared.outgoing))
+            yield prepared.kind.deliver(prepared.outgoing)
 
     def settle(self, delivery: Delivery, outcome: DeliveryOutcome, next_attempt_at: dt.datetime | None) -> None:
         """Write the log, and what the result says about the channel."""
@@ -124,7 +126,8 @@ class PersonSender(ChannelSender):
             return Loaded([None])
         address = addresses.address_of(user, logged.project)
         data = ChannelData(0, user.username, {"address": address}, {})
-        message = ChannelMessage.from_json(logged.content)
+        if (message := _message_of(logged)) is None:
+            return Loaded([None])
         urls = links.urls_for_user(logged, user)
         outgoing = Outgoing(message, data, delivery.idempotency_key, instance_settings.outgoing_policy(), *urls)
         return Loaded([Prepared(Email(), outgoing)], f"user:{user.id}")
@@ -139,7 +142,7 @@ class PersonSender(ChannelSender):
 def outgoing_of(message: ChannelMessage, channel: NotificationChannel, key: str) -> Outgoing:
     """Return a message on its way to a channel."""
     data = ChannelData(channel.id, channel.name, dict(channel.settings), channel.secrets)
-    stop_url = confirming.stop_link(channel.id, channel.settings["address"]) if channel.type == EMAIL else None
+    stop_url = confirming.stop_link(channel.id, channel.settings.get("address", "")) if channel.type == EMAIL else None
     return Outgoing(message, data, key, instance_settings.outgoing_policy(), stop_url=stop_url)
 
 
@@ -149,11 +152,19 @@ def logged_of(delivery: Delivery) -> NotificationDelivery | None:
     return None if number is None else db.session.get(NotificationDelivery, number)
 
 
+def _message_of(logged: NotificationDelivery) -> ChannelMessage | None:
+    """Return what is to be sent; ``None`` if its content is incomplete."""
+    try:
+        return ChannelMessage.from_json(logged.content)
+    except IncompleteMessage:
+        return None
+
+
 def _note(
     logged: NotificationDelivery, outcome: DeliveryOutcome, next_attempt_at: dt.datetime | None, dropped: str
 ) -> None:
     if outcome.result is DeliveryResult.DROPPED:
-        deliveries_log.drop(logged, dropped)
+        deliveries_log.drop(logged, dropped if _message_of(logged) is not None else deliveries_log.INCOMPLETE)
         return
     answer: Answer = outcome.details
     deliveries_log.note_attempt(

@@ -8,10 +8,10 @@ import re
 import pytest
 from sqlalchemy import select
 
-from project_service.areas.notifications.models import NotificationChannel
+from project_service.areas.notifications.models import NotificationChannel, NotificationDelivery
 from project_service.domain.audit.models import AuditEvent
 from project_service.kit import deliveries
-from project_service.kit.db.session import db
+from project_service.kit.db.session import db, unit_of_work
 from tests.areas.notifications.conftest import make_rule
 from tests.support.mails import queued_mails
 from tests.support.sample_data import DEV, MAX, NOBODY, OLIVE, PAGER, PHONE, RITA, SAM
@@ -156,3 +156,21 @@ def test_members_are_told_by_mail_with_headers_for_filters(post, send, project, 
         "View alert details at http://localhost/acme/shop/-/alert_management/1/details\n\nDescription: Very full\n"
     )
     assert sent[0].headers["References"].startswith("<alert-")
+
+
+def test_what_is_incomplete_is_refused_with_the_reason(as_, project, channel):
+    content = {"headline": "Disk full", "items": []}
+    with unit_of_work():
+        row = NotificationDelivery(project_id=project.id, channel_id=channel.id, recipient="ops", title="A")
+        row.content, row.status, row.attempts = content, "delivered", 1
+        db.session.add(row)
+        db.session.get(NotificationChannel, channel.id).secrets = {}
+    client, place = as_(MAX), f"/projects/{project.id}"
+
+    resent = client.post(f"{place}/notification_deliveries/{row.id}/resend")
+    tested = client.post(f"{place}/notification_channels/{channel.id}/test")
+    assert (resent.status_code, resent.json) == (
+        *(422,),
+        {"message": "The stored message is incomplete and cannot be sent again"},
+    )
+    assert (tested.status_code, tested.json) == (422, {"message": "the channel is incomplete: url is missing"})

@@ -59,3 +59,11 @@ def test_a_failing_channel_says_why(maintainer, channel, project, receiver, post
 
     text = maintainer.get(f"/{project.full_path}/-/settings/notifications").text
     assert ("Failing" in text, "HTTP 404 thanks" in text) == (True, True)
+
+
+def test_a_rule_whose_channel_was_deleted_can_be_switched_off(maintainer, project):
+    rule = make_rule(project, {"type": "channel", "id": 4711})
+
+    page = maintainer.send(f"/{project.full_path}/-/settings/notifications/rules/{rule.id}/toggle")
+    db.session.remove()
+    assert (page.status_code, db.session.get(NotificationRule, rule.id).enabled) == (302, False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import func, select
@@ -10,9 +11,10 @@ from sqlalchemy import func, select
 from project_service.access import audit
 from project_service.access.identity import current_user
 from project_service.areas.notifications import deliveries_log, health
+from project_service.areas.notifications.actions import acting, links
 from project_service.areas.notifications.channels import confirming, queries
 from project_service.areas.notifications.kinds import KINDS, Answer
-from project_service.areas.notifications.messages import OTHER, ChannelMessage
+from project_service.areas.notifications.messages import OTHER, ChannelMessage, IncompleteMessage
 from project_service.areas.notifications.models import EMAIL, NotificationChannel, NotificationDelivery
 from project_service.areas.notifications.owners import Owner, column_of, kind_of, owned_by
 from project_service.areas.notifications.sender import outgoing_of
@@ -98,7 +100,7 @@ def test_channel(owner: Owner, channel: NotificationChannel) -> dict[str, Any]:
     outgoing = outgoing_of(message, channel, str(uuid.uuid4()))
     channel_id = channel.id
     db.session.commit()
-    outcome = kind.outcome(kind.send(outgoing))
+    outcome = kind.deliver(outgoing)
     _log_test(owner, db.session.get_one(NotificationChannel, channel_id), message, outcome)
     answer: Answer = outcome.details
     if outcome.result is not DeliveryResult.DELIVERED:
@@ -112,11 +114,22 @@ def test_channel(owner: Owner, channel: NotificationChannel) -> dict[str, Any]:
 
 
 def resend(owner: Owner, delivery: NotificationDelivery) -> NotificationDelivery:
-    """Send a message once more."""
+    """Send a message once more.
+
+    Raises:
+        Unprocessable: the channel is gone or takes nothing, or the stored message is incomplete.
+
+    """
     REPETITIONS.check(kind_of(owner), owner.id, current_user().id)
     if delivery.channel is None and delivery.user is None:
         raise Unprocessable("The channel was deleted")
-    message = ChannelMessage.from_json(delivery.content)
+    if delivery.channel is not None and delivery.channel.state in ("disabled", "unconfirmed"):
+        raise Unprocessable(f"The channel is {delivery.channel.state}")
+    try:
+        message = ChannelMessage.from_json(delivery.content)
+    except IncompleteMessage as error:
+        raise Unprocessable("The stored message is incomplete and cannot be sent again") from error
+    message = replace(message, alert_ids=tuple(acting.alert_ids_of(delivery, links.RESOLVE)))
     return deliveries_log.write(message, project=delivery.project, channel=delivery.channel, user=delivery.user)
 
 

@@ -107,6 +107,7 @@ class ChannelKind(ABC):
     fields: ClassVar[tuple[str, ...]] = ()
     secrets: ClassVar[tuple[str, ...]] = ("url",)
     delivered: ClassVar[tuple[int, ...]] = (200,)
+    required: ClassVar[tuple[str, ...]] = ("url",)
     needs_https: ClassVar[bool] = True
     final_failures: ClassVar[int] = 3  # in a row, before the channel counts as failing
 
@@ -121,6 +122,14 @@ class ChannelKind(ABC):
     def target(self, settings: dict[str, Any], secrets: dict[str, Any]) -> str:
         """Return what people recognise the channel by, without secrets."""
         return masked_url(secrets.get("url") or "")
+
+    def deliver(self, outgoing: Outgoing) -> DeliveryOutcome:
+        """Send a message and judge the answer; nothing is sent to a channel that lacks a field."""
+        given = outgoing.channel.settings | outgoing.channel.secrets
+        if missing := [name for name in self.required if not given.get(name)]:
+            error = f"the channel is incomplete: {', '.join(missing)} is missing"
+            return DeliveryOutcome(DeliveryResult.FINAL, error, details=Answer(None, error=error, is_final=True))
+        return self.outcome(self.send(outgoing))
 
     def send(self, outgoing: Outgoing) -> Answer:
         """Send a message over the network."""

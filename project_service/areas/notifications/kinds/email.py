@@ -21,6 +21,7 @@ class Email(ChannelKind):
     title = "E-mail"
     fields = ("address",)
     secrets = ()
+    required = ("address",)
 
     def problems(self, settings: dict[str, Any], secrets: dict[str, Any], policy: Policy) -> dict[str, list[str]]:
         """Check the address, and that mail can be sent at all."""

@@ -24,6 +24,7 @@ class PagerDuty(ChannelKind):
     title = "PagerDuty"
     fields = ("region",)
     secrets = ("routing_key",)
+    required = ("routing_key",)
     delivered = (202,)
 
     def problems(self, settings: dict[str, Any], secrets: dict[str, Any], policy: Policy) -> dict[str, list[str]]:

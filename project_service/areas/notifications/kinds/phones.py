@@ -42,6 +42,7 @@ class Ntfy(ChannelKind):
     title = "ntfy"
     fields = ("server", "topic")
     secrets = ("token",)
+    required = ("topic",)
     needs_https = False
 
     def problems(self, settings: dict[str, Any], secrets: dict[str, Any], policy: Policy) -> dict[str, list[str]]:
@@ -88,6 +89,7 @@ class Telegram(ChannelKind):
     title = "Telegram"
     fields = ("chat_id", "message_thread_id")
     secrets = ("token",)
+    required = ("token", "chat_id")
 
     def problems(self, settings: dict[str, Any], secrets: dict[str, Any], policy: Policy) -> dict[str, list[str]]:
         """Check the token and the chat."""

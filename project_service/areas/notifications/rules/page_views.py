@@ -77,9 +77,11 @@ def update_rule(owner: RuleOwner, rule_id: int) -> Any:
 
 def toggle_rule(owner: RuleOwner, rule_id: int) -> Any:
     """Switch a rule on or off."""
-    rule = queries.find_rule(owner, rule_id)
-    service.update_rule(owner, rule, enabled=not rule.enabled)
-    flash(f"Rule {'enabled' if rule.enabled else 'disabled'}")
+    rule, form = queries.find_rule(owner, rule_id), Form()
+    if form.accepted(lambda: service.update_rule(owner, rule, enabled=not rule.enabled)):
+        flash(f"Rule {'enabled' if rule.enabled else 'disabled'}")
+    else:
+        flash(" ".join(form.problems))
     return _to_list(owner)
 
 

@@ -94,7 +94,9 @@ def _assign(owner: RuleOwner, rule: NotificationRule, fields: dict[str, Any]) ->
         values["active_periods"] = [_period(one) for one in values["active_periods"]]
     if "targets" in values:
         values["targets"] = [_target(one) for one in values["targets"]]
-    if problems := _problems(owner, rule, {name: getattr(rule, name) for name in CHECKED} | values):
+    problems = _problems(owner, rule, {name: getattr(rule, name) for name in CHECKED} | values)
+    checked = CHECKED if rule.id is None else {*values, *(("targets",) if "events" in values else ())}
+    if problems := {name: texts for name, texts in problems.items() if name in checked}:
         raise Invalid(**problems)
     for name, value in values.items():
         setattr(rule, name, value)

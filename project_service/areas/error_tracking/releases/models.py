@@ -82,7 +82,10 @@ class SourceMapBundle(Model):
 
 
 class SourceMapArtifact(Model):
-    """A file of a bundle. Its content is in the storage, once for each project, under its SHA-256."""
+    """A file of a bundle. Its content is in the storage, once for each project, under its SHA-256.
+
+    Old clients compare by ``sha1``, which files from before it was stored do not have.
+    """
 
     __tablename__ = "source_map_artifacts"
     __table_args__ = (
@@ -100,6 +103,7 @@ class SourceMapArtifact(Model):
     url_digest: Mapped[str]
     source_map_url: Mapped[str | None]
     sha256: Mapped[str]
+    sha1: Mapped[str | None]
     size: Mapped[int]
     last_used_at: Mapped[dt.datetime] = mapped_column(default=clock.now)
 

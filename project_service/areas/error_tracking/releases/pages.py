@@ -6,16 +6,15 @@ from typing import Any
 
 from flask import flash, redirect, render_template, request
 
-from project_service.access.abilities import Ability
-from project_service.access.identity import current_user
+from project_service.access.abilities import Ability, allowed
+from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
 from project_service.areas.error_tracking.errors import queries as error_queries
-from project_service.areas.error_tracking.releases import arrivals, queries, release_history
+from project_service.areas.error_tracking.releases import arrivals, queries, release_history, upload_guides
 from project_service.areas.error_tracking.releases.models import SourceMapBundle
 from project_service.domain.projects import Project
 from project_service.kit.db.locking import delete_locked
 from project_service.kit.db.session import db
-from project_service.kit.http import urls
 from project_service.kit.http.forms import Form, confirmation
 
 pages = PageBlueprint("error_release_pages", __name__)
@@ -41,8 +40,7 @@ def list_error_releases(project: Project) -> Any:
         releases=releases,
         chart=queries.errors_by_release(releases),
         bundles=db.session.scalars(queries.bundles_of(project).limit(MAX_BUNDLES)).all(),
-        base_url=urls.base_url(),
-        organization=project.full_path.partition("/")[0],
+        **upload_guides.variables(project),
     )
 
 
@@ -52,11 +50,13 @@ def list_error_releases(project: Project) -> Any:
 def show_error_release(project: Project, version: str) -> Any:
     """Show one release: its new errors, deploys, commits and uploads."""
     release = queries.find_release(project, version)
+    tags = queries.tag_names(project, [version]) if allowed(caller(), Ability.READ_CODE, project) else {}
     of_release = queries.bundles_of(project).where(SourceMapBundle.release == version)
     return render_template(
         "error_tracking/release.html",
         project=project,
         release=release,
+        tag_name=tags.get(version),
         new_errors=db.session.scalars(queries.new_errors_of(release).limit(MAX_NEW_ERRORS)).all(),
         commits=(release.commits or [])[:MAX_SHOWN_COMMITS],
         deploys=db.session.scalars(release_history.deploys_of([release.id]).limit(MAX_SHOWN_DEPLOYS)).all(),

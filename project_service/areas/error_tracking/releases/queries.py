@@ -21,6 +21,8 @@ from project_service.areas.error_tracking.releases.models import (
     SourceMapBundle,
 )
 from project_service.domain.projects import Project
+from project_service.domain.repositories.bundles import TAGS
+from project_service.domain.repositories.models import RepositoryRef, repository_of
 from project_service.kit.charts import Chart, stacked
 from project_service.kit.db.session import NO_LAZY_LOADING, db, one
 from project_service.kit.http.errors import NotFound
@@ -55,6 +57,8 @@ class ReleaseSummary:
     last_seen: dt.datetime | None
     deploys: list[ReleaseDeploy]
     project: Project
+    dists: list[str]
+    tag_name: str | None
 
     @property
     def path(self) -> str:
@@ -90,8 +94,10 @@ def releases_of(project: Project, search: str) -> Select[ErrorRelease]:
     return releases_below([project.id], search, "open")
 
 
-def summaries_of(project: Project, releases: Sequence[ErrorRelease]) -> list[ReleaseSummary]:
-    """Return releases of a project with their numbers."""
+def summaries_of(
+    project: Project, releases: Sequence[ErrorRelease], *, with_tags: bool = False
+) -> list[ReleaseSummary]:
+    """Return releases of a project with their numbers; ``with_tags``: the caller may see the tags of its code."""
     versions = [release.version for release in releases]
     bundle = SourceMapBundle
     stored_rows = db.session.execute(
@@ -116,6 +122,11 @@ def summaries_of(project: Project, releases: Sequence[ErrorRelease]) -> list[Rel
     deploys: dict[int, list[ReleaseDeploy]] = {}
     for deploy in db.session.scalars(release_history.deploys_of([release.id for release in releases]).limit(PAGE_SIZE)):
         deploys.setdefault(deploy.release_id, []).append(deploy)
+    dists: dict[str | None, list[str]] = {}
+    named = select(bundle.release, bundle.dist).where(bundle.project_id == project.id, bundle.release.in_(versions))
+    for version, dist in db.session.execute(named.where(bundle.dist.is_not(None), bundle.state == OK).distinct()):
+        dists.setdefault(version, []).append(str(dist))
+    tags = tag_names(project, versions) if with_tags else {}
     summaries = []
     for release in releases:
         bundles, files, size = stored.get(release.version, (0, 0, 0))
@@ -132,9 +143,27 @@ def summaries_of(project: Project, releases: Sequence[ErrorRelease]) -> list[Rel
                 last_seen=last_seen,
                 deploys=deploys.get(release.id, []),
                 project=project,
+                dists=sorted(dists.get(release.version, [])),
+                tag_name=tags.get(release.version),
             )
         )
     return summaries
+
+
+def tag_names(project: Project, versions: Sequence[str]) -> dict[str, str]:
+    """Return the tags of the repository that releases are made from, by version.
+
+    A tag is called as the version, as its part behind ``@``, or as these with ``v`` before.
+    """
+    repository = repository_of(project)
+    if repository is None or not versions:
+        return {}
+    names = {version: [f"{v}{name}" for name in _numbers_in(version) for v in ("", "v")] for version in versions}
+    wanted = {f"{TAGS}{name}" for some in names.values() for name in some}
+    ref = RepositoryRef
+    mine = select(ref.name).where(ref.repository_id == repository.id, ref.name.in_(sorted(wanted)))
+    present = {name.removeprefix(TAGS) for name in db.session.scalars(mine)}
+    return {version: tag for version, some in names.items() for tag in some[::-1] if tag in present}
 
 
 def find_release(project: Project, version: str) -> ErrorRelease:
@@ -194,6 +223,12 @@ def files_of(bundle: SourceMapBundle) -> Select[SourceMapArtifact]:
     artifact = SourceMapArtifact
     mine = select(artifact).where(artifact.bundle_id == bundle.id).order_by(artifact.id)
     return mine.options(NO_LAZY_LOADING)
+
+
+def _numbers_in(version: str) -> list[str]:
+    """Return a version, and what is behind the name of its application: ``2.0`` of ``web@2.0``."""
+    number = version.rpartition("@")[2]
+    return [version, number] if number and number != version else [version]
 
 
 def _errors_of(summary: ReleaseSummary) -> dict[ReleaseErrors, int]:

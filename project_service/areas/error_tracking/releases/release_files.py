@@ -51,12 +51,15 @@ def register(api: SentryBlueprint) -> None:
 
 
 def list_release_files(organization: str, project: str, version: str) -> list[dict[str, Any]]:
-    """List the files of a release. No SHA-1 is kept, so that none is known by ``checksum``: clients upload again."""
+    """List the files of a release: those with a SHA-1, which clients then leave out, or with a part of a name."""
     found = find_sentry_project(find_organization(organization), project, Ability.READ_ERRORS)
     existing_releases([found.id], version)
-    if request.args.getlist("checksum"):
-        return []
-    return [_shown(one) for one in db.session.scalars(_files_of(found, version).limit(MAX_LISTED))]
+    mine = _files_of(found, version)
+    if checksums := request.args.getlist("checksum"):
+        mine = mine.where(SourceMapArtifact.sha1.in_(checksums[:MAX_LISTED]))
+    if query := request.args.get("query"):
+        mine = mine.where(SourceMapArtifact.url.contains(query[:MAX_URL_LENGTH], autoescape=True))
+    return [_shown(one) for one in db.session.scalars(mine.limit(MAX_LISTED))]
 
 
 def create_release_file(organization: str, project: str, version: str) -> Response:
@@ -121,13 +124,14 @@ def _files_of(project: Project, version: str) -> Select[SourceMapArtifact]:
 
 
 def _shown(one: SourceMapArtifact) -> dict[str, Any]:
+    headers = (("debug-id", one.debug_id), ("Sourcemap", one.source_map_url))
     return {
         "id": str(one.id),
         "name": one.url,
         "dist": one.bundle.dist,
-        "headers": {"debug-id": one.debug_id} if one.debug_id else {},
+        "headers": {name: value for name, value in headers if value},
         "size": one.size,
-        "sha1": "",
+        "sha1": one.sha1 or "",
         "dateCreated": sentry_views.moment(one.bundle.uploaded_at),
     }
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from sqlalchemy import Select
 
-from project_service.access.abilities import Ability
+from project_service.access.abilities import Ability, allowed
 from project_service.access.api import ApiBlueprint, WithSchema
-from project_service.access.identity import current_user
+from project_service.access.identity import caller, current_user
 from project_service.areas.error_tracking.errors import queries as error_queries
 from project_service.areas.error_tracking.releases import arrivals, queries, schemas
 from project_service.areas.error_tracking.releases.models import SourceMapArtifact, SourceMapBundle
@@ -31,7 +31,10 @@ SOURCE_MAPS = "/projects/<project>/error_tracking/source_maps"
 def list_error_releases(project: Project, fields: dict[str, Any]) -> WithSchema:
     """List the releases of a project that are not archived, newest first."""
     rows = queries.releases_of(project, fields.get("search") or "")
-    return WithSchema(schemas.ErrorReleaseSchema, rows, prepare=lambda page: queries.summaries_of(project, page))
+    tags = allowed(caller(), Ability.READ_CODE, project)
+    return WithSchema(
+        schemas.ErrorReleaseSchema, rows, prepare=lambda page: queries.summaries_of(project, page, with_tags=tags)
+    )
 
 
 @api.get(f"{RELEASES}/<version>")
@@ -40,7 +43,8 @@ def list_error_releases(project: Project, fields: dict[str, Any]) -> WithSchema:
 @api.response(200, schemas.ErrorReleaseSchema)
 def show_error_release(project: Project, version: str) -> ReleaseSummary:
     """Show one release."""
-    return queries.summaries_of(project, [queries.find_release(project, version)])[0]
+    release = queries.find_release(project, version)
+    return queries.summaries_of(project, [release], with_tags=allowed(caller(), Ability.READ_CODE, project))[0]
 
 
 @api.get(SOURCE_MAPS)

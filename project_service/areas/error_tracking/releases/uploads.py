@@ -73,6 +73,7 @@ class StoredBundleFile:
     file: BundledFile
     edges: FileEdges
     sha256: str
+    sha1: str
     size: int
 
 
@@ -221,8 +222,8 @@ def store_single(
         storage().store(io.BytesIO(zlib.compress(content)), name)
     edges = FileEdges(content[:EDGE_BYTES], content[-EDGE_BYTES:])
     bundled = BundledFile(file.url, file.type, file.url, file.debug_id, file.source_map_url)
-    stored = StoredBundleFile(bundled, edges, digest, len(content))
     checksum = hashlib.sha1(content, usedforsecurity=False).hexdigest()
+    stored = StoredBundleFile(bundled, edges, digest, checksum, len(content))
     with writing():
         _add_bundle(project_id, user_id, Assembly(checksum, (), version, dist), Contents([stored], version, dist))
 
@@ -254,10 +255,12 @@ def _join_chunks(file: IO[bytes], folder: str, assembly: Assembly) -> None:
 def _store_file(project_ids: Sequence[int], bundle: Bundle, file: BundledFile) -> StoredBundleFile:
     """Compress a file into the storage, under the digest of its content."""
     digest, compressor = hashlib.sha256(), zlib.compressobj(6)
+    sha1 = hashlib.sha1(usedforsecurity=False)
     size, first, last = 0, b"", b""
     with tempfile.TemporaryFile() as compressed:
         for piece in bundle.chunks(file.name):
             digest.update(piece)
+            sha1.update(piece)
             size += len(piece)
             first = first or piece[:EDGE_BYTES]
             last = (last + piece[-EDGE_BYTES:])[-EDGE_BYTES:]
@@ -268,7 +271,7 @@ def _store_file(project_ids: Sequence[int], bundle: Bundle, file: BundledFile) -
             if not storage().exists(name):
                 compressed.seek(0)
                 storage().store(compressed, name)
-    return StoredBundleFile(file, FileEdges(first, last), digest.hexdigest(), size)
+    return StoredBundleFile(file, FileEdges(first, last), digest.hexdigest(), sha1.hexdigest(), size)
 
 
 def _add_bundle(project_id: int, user_id: int, assembly: Assembly, contents: Contents) -> None:
@@ -312,6 +315,7 @@ def _artifact(project_id: int, stored: StoredBundleFile) -> SourceMapArtifact:
         url_digest=lookup.url_digest(file.url),
         source_map_url=file.source_map_url or bundles.source_map_url_in(stored.edges),
         sha256=stored.sha256,
+        sha1=stored.sha1,
         size=stored.size,
     )
 

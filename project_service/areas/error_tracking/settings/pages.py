@@ -11,6 +11,7 @@ from project_service.access import navigation, sections
 from project_service.access.abilities import Ability
 from project_service.access.pages import PageBlueprint
 from project_service.areas.error_tracking.collection import event_limits
+from project_service.areas.error_tracking.releases import upload_guides
 from project_service.areas.error_tracking.sentry import projects
 from project_service.areas.error_tracking.sentry.client import SentryFailed, host_of
 from project_service.areas.error_tracking.sentry.projects import SentryProject
@@ -49,6 +50,7 @@ def fill(project: Project) -> dict[str, Any]:
         "tracking_keys": keys,
         "dsn_of": client_keys.dsn_of,
         "tracking_dsn": None if active is None else client_keys.dsn_of(active),
+        **upload_guides.variables(project),
         "tracking_dropped": _dropped(project),
         "tracking_check_ins": event_limits.check_ins(project.id, clock.now(), DROPPED_HOURS),
         "heartbeats": navigation.has_entry(HEARTBEATS),

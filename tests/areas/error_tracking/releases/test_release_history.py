@@ -135,7 +135,7 @@ def test_the_api_lists_releases_and_uploads(sender, uploader, as_, project, run_
     files = as_(RITA).get(f"{base}/source_maps/{bundle['id']}/files").json
 
     assert (release["version"], release["new_errors"], release["errors"]) == ("1.0", 1, 1)
-    assert release["source_maps"] == {"bundles": 1, "files": 2, "bytes": bundle["bytes"]}
+    assert release["source_maps"] == {"bundles": 1, "files": 2, "bytes": bundle["bytes"], "dists": []}
     assert as_(RITA).get(f"{base}/releases/1.0").json == release
     assert {file["type"] for file in files} == {"minified_source", "source_map"}
     assert [as_(RITA).get(f"{base}/source_maps", query_string={"debug_id": one}).json for one in ("0" * 32,)] == [[]]
@@ -163,10 +163,9 @@ def test_old_clients_upload_list_and_remove_single_files(sender, uploader, as_up
     assert [post("~/js/app.js", content).status_code for content in (SCRIPT.encode(), b"other")] == [201, 409]
     assert uploader.open("POST", files, data={}).json == {"detail": "Missing uploaded file"}
     listed = uploader.open("GET", files).json
-    assert ([one["size"] for one in listed], uploader.open("GET", f"{files}?checksum={'a' * 40}").json) == (
-        [len(json.dumps(MAP)), len(SCRIPT)],
-        [],
-    )
+    known = uploader.open("GET", f"{files}?checksum={'a' * 40}&checksum={sha1(SCRIPT.encode())}").json
+    assert [one["size"] for one in listed] == [len(json.dumps(MAP)), len(SCRIPT)]
+    assert [(one["name"], one["headers"]) for one in known] == [("~/js/app.js", {"Sourcemap": "app.js.map"})]
     sender.event(**event(None, release="1.0"))
     run_jobs()
     assert db.session.query(TrackedError).one().culprit.startswith("boom(")
@@ -202,3 +201,23 @@ def test_pages_remove_uploads_and_apply_source_maps_again(sender, uploader, visi
     assert visit(MAX).send(path).headers["Location"] == PAGE
     assert "Nothing was uploaded: frames" in visit(DEV).get(PAGE).text
     assert visit(DEV).get(path).status_code in (403, 404)
+
+
+def test_releases_name_the_tags_that_they_are_made_from(uploader, repository, as_, project, visit):
+    for version in ("web@1.0", "2.0"):
+        uploader.open("POST", "releases/", json={"version": version, "projects": ["shop"]})
+
+    found = as_(RITA).get(f"/projects/{project.id}/error_tracking/releases").json
+    assert {one["version"]: one["tag_name"] for one in found} == {"1.0": "v1.0", "web@1.0": "v1.0", "2.0": None}
+    assert "/-/tags/v1.0" in visit(RITA).get(f"/{project.full_path}/-/error_tracking/releases/web@1.0").text
+
+
+TOOLS = {"cli": ".sentryclirc", "vite": "vite.config.js", "webpack": "webpack.config.js", "unknown": ".sentryclirc"}
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_pages_say_what_to_enter_for_each_tool(tool, uploader, visit, project):
+    for name, page in ((RITA, "error_tracking/releases"), (MAX, "settings/operations")):
+        shown = visit(name).get(f"/{project.full_path}/-/{page}?upload={tool}").text
+        assert [text in shown for text in (TOOLS[tool], "http://localhost", 'id="upload-maps"')] == [True] * 3
+        assert ("@localhost" in shown) is (name is MAX)  # the address with the key of the project

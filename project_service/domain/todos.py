@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import enum
 from collections.abc import Collection, Iterable
+from typing import TypedDict
 
-from sqlalchemy import ForeignKey, Index, Update, delete, select, text, update
+from sqlalchemy import ColumnElement, ForeignKey, Index, Update, delete, select, text, update
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.domain.projects import Project
@@ -69,6 +70,13 @@ class Todo(Timestamps, Model):
     done_at: Mapped[dt.datetime | None]
 
 
+class MovedTodos(TypedDict):
+    """The ids of to-do items that were moved to another target, and of those among them that thereby became done."""
+
+    moved: list[int]
+    finished: list[int]
+
+
 def add(
     user_ids: Iterable[int],
     action: TodoAction,
@@ -121,6 +129,24 @@ def forget(target_type: str, target_id: int) -> None:
     db.session.execute(delete(Todo).where(Todo.target_type == target_type, Todo.target_id == target_id))
 
 
+def move(target_type: str, from_id: int, into_id: int) -> MovedTodos:
+    """Put the to-do items about a target under another one; a user's second one that is to be done becomes done."""
+    about = Todo.target_type == target_type
+    users = select(Todo.user_id).where(about, Todo.target_id == into_id, Todo.done_at.is_(None))
+    double = about & (Todo.target_id == from_id) & Todo.done_at.is_(None) & Todo.user_id.in_(users)
+    finished = list(db.session.scalars(select(Todo.id).where(double).order_by(Todo.id)))
+    _update(Todo.id.in_(finished), done_at=clock.now())
+    moved = list(db.session.scalars(select(Todo.id).where(about, Todo.target_id == from_id).order_by(Todo.id)))
+    _update(Todo.id.in_(moved), target_id=into_id)
+    return {"moved": moved, "finished": finished}
+
+
+def move_back(target_type: str, todos: MovedTodos, target_id: int) -> None:
+    """Put to-do items that were moved under their former target again, and let those be done that had to be then."""
+    _update((Todo.target_type == target_type) & Todo.id.in_(todos["moved"]), target_id=target_id)
+    _update((Todo.target_id == target_id) & Todo.id.in_(todos["finished"]), done_at=None)
+
+
 def pending_of(user_id: int, target_type: str, target_id: int) -> Todo | None:
     """The to-do item of a user about a target, unless it is done."""
     own = select(Todo).where(Todo.user_id == user_id, Todo.done_at.is_(None))
@@ -130,6 +156,11 @@ def pending_of(user_id: int, target_type: str, target_id: int) -> Todo | None:
 def find_todo(user_id: int, todo_id: int) -> Todo:
     """One to-do item of a user by its id."""
     return one(select(Todo).where(Todo.id == todo_id, Todo.user_id == user_id), RecordNotFound())
+
+
+def _update(condition: ColumnElement[bool], **values: object) -> None:
+    statement = update(Todo).where(condition).values(**values, updated_at=Todo.updated_at)
+    db.session.execute(statement.execution_options(synchronize_session=False))
 
 
 def _finishing(user_id: int) -> Update:

@@ -9,6 +9,7 @@ from sqlalchemy import delete, func, select, update
 
 from project_service.areas.error_tracking.errors import comments, separation
 from project_service.areas.error_tracking.errors.models import (
+    TARGET,
     ErrorStatus,
     Facet,
     MergedError,
@@ -19,6 +20,7 @@ from project_service.areas.error_tracking.errors.models import (
     TrackedErrorFacet,
     TrackedErrorUser,
 )
+from project_service.domain import todos
 from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.session import db, insert
@@ -65,6 +67,7 @@ def merge(project_id: int, from_id: int, into_id: int, author: User | None = Non
     title = source.title
     _move_rows(source, target)
     note_ids = comments.move(source.id, target.id)
+    moved = todos.move(TARGET, source.id, target.id)
     _take_over(source, target)
     db.session.flush()
     _execute(update(MergedError).where(MergedError.error_id == from_id).values(error_id=into_id))
@@ -72,7 +75,7 @@ def merge(project_id: int, from_id: int, into_id: int, author: User | None = Non
     merged = MergedError(id=from_id, project_id=project_id, error_id=into_id, title=title, merged_at=clock.now())
     merged.merged_by_id = None if author is None else author.id
     if undo is not None:  # else it stays NULL, which is not the null of JSON
-        merged.undo = {**undo, "notes": note_ids}
+        merged.undo = {**undo, "notes": note_ids, "todos": moved}
     db.session.add(merged)
     db.session.flush()
     return True

@@ -10,6 +10,7 @@ from sqlalchemy.orm import joinedload, undefer
 
 from project_service.areas.error_tracking.errors import comments
 from project_service.areas.error_tracking.errors.models import (
+    TARGET,
     Facet,
     MergedError,
     TrackedError,
@@ -19,6 +20,7 @@ from project_service.areas.error_tracking.errors.models import (
     TrackedErrorFacet,
     TrackedErrorUser,
 )
+from project_service.domain import todos
 from project_service.kit.db.locking import lock_row
 from project_service.kit.db.session import NO_LAZY_LOADING, db, insert
 from project_service.kit.http.errors import Conflict, NotFound
@@ -110,6 +112,8 @@ def _move_rows(source: TrackedError, target: TrackedError, undo: dict[str, Any])
         _execute(delete(count).where(count.error_id == target.id, count.count <= 0))
     _move_facets_and_users(source, target, undo)
     comments.move_back(undo.get("notes", []), source.id)
+    if "todos" in undo:
+        todos.move_back(TARGET, undo["todos"], source.id)
     _execute(update(MergedError).where(MergedError.id.in_(undo["merges"])).values(error_id=source.id))
 
 

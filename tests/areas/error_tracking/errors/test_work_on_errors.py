@@ -140,6 +140,27 @@ def test_merged_errors_are_counted_together_and_separated_again(sender, errors, 
     assert developer.delete(f"{errors}/{first['id']}/merges/{second['id']}").status_code == 404
 
 
+@pytest.mark.both_databases
+def test_merging_errors_moves_their_to_do_items_and_undoing_it_moves_them_back(sender, errors, as_, people):
+    for message in ("first", "second"):
+        sender.event(message=message)
+    developer = as_(DEV)
+    second, first = (error["id"] for error in developer.get(errors).json)
+    for error, names in ((first, [RITA]), (second, [RITA, MAX])):
+        for name in names:
+            developer.put(f"{errors}/{error}", json={"assignee_id": people[name].id})
+
+    def pending():
+        found = {name: as_(name).get("/todos", query_string={"state": "pending"}).json for name in (RITA, MAX)}
+        return {name: sorted(todo["target"]["id"] for todo in todos) for name, todos in found.items()}
+
+    before = pending()
+    developer.post(f"{errors}/{first}/merges", json={"error_ids": [second]})
+    assert (before, pending()) == ({RITA: [first, second], MAX: [second]}, {RITA: [first], MAX: [first]})
+    developer.delete(f"{errors}/{first}/merges/{second}")
+    assert pending() == before
+
+
 def test_errors_that_both_have_an_issue_are_not_merged(sender, errors, as_):
     developer = as_(DEV)
     sender.event(message="first")

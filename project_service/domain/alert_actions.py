@@ -10,7 +10,7 @@ from blinker import Namespace
 from project_service.domain.users import User
 
 _signals = Namespace()
-asked = _signals.signal("alerts-still-triggered", doc="Sent with ids of alerts; returns those still triggered.")
+asked = _signals.signal("alerts-open", doc="Sent with ids of alerts and ``acknowledged``; returns those open.")
 acknowledged = _signals.signal("alerts-acknowledged", doc="Sent with an ``Acknowledgement``; returns ``Acknowledged``.")
 
 
@@ -38,7 +38,7 @@ def acknowledge(request: Acknowledgement) -> Acknowledged:
     return found
 
 
-def still_triggered(alert_ids: Sequence[int]) -> set[int]:
-    """Return which of some alerts are still triggered."""
-    found: set[int] = next(result for _, result in asked.send(alert_ids))
+def open_among(alert_ids: Sequence[int], *, acknowledged: bool) -> set[int]:
+    """Return which of some alerts are triggered or, if these count, acknowledged."""
+    found: set[int] = next(result for _, result in asked.send(alert_ids, acknowledged=acknowledged))
     return found

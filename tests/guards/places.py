@@ -84,13 +84,15 @@ def places_of(app: Flask, client: Any, project: Project, group: Any) -> dict[str
 
 
 def _of_notifications(first: Any, project: Project, user_id: int, *, in_group: bool, personal: bool) -> dict[str, Any]:
-    """The channel, rule and message of a project, its group or a user."""
+    """The channel, rule, silence and message of a project, its group or a user."""
     channel, rule, log = NotificationChannel, NotificationRule, NotificationDelivery
     owner = (channel.group_id == project.namespace_id) if in_group else (channel.project_id == project.id)
     of_rule = (rule.group_id == project.namespace_id) if in_group else (rule.project_id == project.id)
+    of_silence = (Silence.group_id == project.namespace_id) if in_group else (Silence.project_id == project.id)
     return {
         "channel_id": first(channel.id, channel.user_id == user_id if personal else owner),
         "notification_rule_id": first(rule.id, of_rule),
+        "silence_id": first(Silence.id, of_silence),
         "delivery_id": first(log.id, log.user_id == user_id if personal else log.project_id == project.id),
     }
 
@@ -112,7 +114,6 @@ def page_addresses(app: Flask, project: Project, people: dict[str, User]) -> dic
         "bundle_id": SourceMapBundle,
         "finding_id": Finding,
         "heartbeat_id": Heartbeat,
-        "silence_id": Silence,
     }
     values: dict[str, Any] = {name: first(kind.id, kind.project_id == project.id) for name, kind in places.items()}
     values |= {

@@ -306,11 +306,12 @@ def make_heartbeat(project: Project, name: str = "Backup") -> Heartbeat:
     return heartbeat
 
 
-def make_silence(project: Project, **fields: Any) -> Silence:
-    """A silence of a project that lasts an hour."""
+def make_silence(owner: Project | Group, **fields: Any) -> Silence:
+    """A silence of a project or group that lasts an hour."""
     now = clock.now()
     about = {"starts_at": now, "ends_at": now + dt.timedelta(hours=1), "comment": "Move"} | fields
-    return _stored(Silence(project_id=project.id, **about))
+    column = "project_id" if isinstance(owner, Project) else "group_id"
+    return _stored(Silence(**{column: owner.id}, **about))
 
 
 def message_content(headline: str, name: str, url: str = "/") -> dict[str, Any]:
@@ -420,6 +421,7 @@ def fill_lists(project: Project, group: Group, people: dict[str, User], client: 
     make_release(project, f"v1.0{mark}")
     make_heartbeat(project, f"Backup{mark}")
     make_silence(project, created_by_id=people[DEV].id)
+    make_silence(group, created_by_id=people[DEV].id)
     make_upload(project, mark)
     make_avatars(project, group, *people.values())
     make_source_map_bundle(project, f"shop@1.0{mark}", people[DEV])

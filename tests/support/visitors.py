@@ -220,6 +220,7 @@ def values(
         **{f"{kind} hook_id": hook.id for kind, (hook, _) in hooks.items()},
         "token": links.token_of(Link(sample_data.make_message(project).id, user_id=people[OLIVE].id)),
         "silence_id": sample_data.make_silence(project).id,
+        "group silence_id": sample_data.make_silence(group).id,
         "heartbeat_id": sample_data.make_heartbeat(project).id,
         **{f"{kind} log_id": attempt.id for kind, (_, attempt) in hooks.items()},
         "environment_id": environment.id,

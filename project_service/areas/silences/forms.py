@@ -34,6 +34,7 @@ class SilenceForm(Form):
     length = SelectField("For", choices=LENGTHS, default=str(HOUR_SECONDS), description="From now, or from its start.")
     ends_at = DateTimeLocalField("Until (UTC)", [Optional()])
     comment = TextAreaField("Comment", description="Why, such as the change that is being made.")
+    ends_when_resolved = BooleanField("End earlier, 10 minutes after nothing that it matched is open")
     hold_incidents = BooleanField("Open no incidents meanwhile", default=True)
 
     def __init__(self, *args: Any, matchers: Sequence[Matcher] = (), **options: Any) -> None:
@@ -61,7 +62,7 @@ class SilenceForm(Form):
 
     def changed_fields(self) -> dict[str, Any]:
         """Return what the service takes of an active silence."""
-        fields: dict[str, Any] = {"comment": self.comment.data}
+        fields: dict[str, Any] = {"comment": self.comment.data, "ends_when_resolved": self.ends_when_resolved.data}
         if self.length.data == UNTIL:
             return fields | ({"ends_at": _utc(self.ends_at.data)} if self.ends_at.data else {})
         return fields | {"duration": int(self.length.data)}
@@ -82,6 +83,7 @@ def form_of(silence: Silence) -> SilenceForm:
         "length": UNTIL,
         "comment": silence.comment,
         "hold_incidents": silence.hold_incidents,
+        "ends_when_resolved": silence.ends_when_resolved,
     }
     return SilenceForm(formdata=None, data=values, matchers=silence.matchers)
 

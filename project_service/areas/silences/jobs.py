@@ -20,13 +20,20 @@ UPDATE_SECONDS = 10
 def update_silences() -> None:
     """Match the open alerts with silences that begin, and announce what those that end have held back."""
     with jobs.step():
-        begun, expired = list(db.session.scalars(queries.unbegun())), list(db.session.scalars(queries.unfinished()))
+        begun, ending = (list(db.session.scalars(one())) for one in (queries.unbegun, queries.ending_when_resolved))
     for silence_id in begun:
         with jobs.step():
             silence = _locked(silence_id)
             if silence is not None and silence.begun_at is None and silence.state == ACTIVE:
                 holding.begun.send(silence)
                 silence.begun_at = clock.now()
+    for silence_id in ending:
+        with jobs.step():
+            silence = _locked(silence_id)
+            if silence is not None and silence.state == ACTIVE:
+                holding.end_when_resolved(silence)
+    with jobs.step():
+        expired = list(db.session.scalars(queries.unfinished()))
     for silence_id in expired:
         with jobs.step():
             silence = _locked(silence_id)

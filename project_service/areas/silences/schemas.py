@@ -24,6 +24,7 @@ class SilenceSchema(Schema):
     """A silence."""
 
     id = fields.Integer()
+    scope = fields.String()
     matchers = fields.Computed(
         lambda silence: silence.matchers, type=None, metadata={"type": "array", "items": {"type": "object"}}
     )
@@ -31,6 +32,7 @@ class SilenceSchema(Schema):
     ends_at = fields.Moment()
     comment = fields.String()
     hold_incidents = fields.Boolean()
+    ends_when_resolved = fields.Boolean()
     state = fields.String()
     warning = fields.Computed(service.warning_of)
     matched_count = fields.Integer()
@@ -58,6 +60,9 @@ class SilenceUpdateSchema(Schema):
     duration = fields.Integer(metadata={"description": "Seconds, in place of ends_at."})
     comment = fields.String()
     hold_incidents = fields.Boolean(metadata={"description": "Open no incidents for alerts meanwhile."})
+    ends_when_resolved = fields.Boolean(
+        metadata={"description": "End 10 minutes after nothing that it matched is open."}
+    )
 
 
 class SilenceCreateSchema(SilenceUpdateSchema):

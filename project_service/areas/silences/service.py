@@ -9,6 +9,7 @@ from project_service.access import audit
 from project_service.areas.silences import queries
 from project_service.areas.silences.jobs import update_silences
 from project_service.domain.audit.recording import AuditTarget
+from project_service.domain.namespaces import Namespace
 from project_service.domain.projects import Project
 from project_service.domain.silences.matching import described, problem_of
 from project_service.domain.silences.models import EXPIRED, PENDING, Silence
@@ -18,7 +19,8 @@ from project_service.kit.db.locking import lock_row
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import BadParameters, Forbidden, Invalid, NotFound
 
-MAX_SILENCES = 100  # pending or active, of a project
+SilenceOwner = Project | Namespace
+MAX_SILENCES = 100  # pending or active, of a project or group
 MAX_COMMENT_CHARACTERS = 1024
 MAX_LENGTH = dt.timedelta(days=365)
 LONG = dt.timedelta(days=7)
@@ -28,28 +30,35 @@ FIXED = "an expired silence cannot be changed"
 LOCKED_COLUMNS = ("starts_at", "ends_at", "finished_at")
 
 
-def create_silence(author: User, project: Project, *, is_maintainer: bool, **fields: Any) -> Silence:
+def create_silence(author: User, owner: SilenceOwner, *, is_maintainer: bool, **fields: Any) -> Silence:
     """Create a silence; a start in the past is now.
 
     Raises:
         Forbidden: it has no matchers, and the author is no maintainer.
-        Invalid: a value is not valid, or the project has too many.
+        Invalid: a value is not valid, or there are too many.
 
     """
-    if queries.number_of_silences(project) >= MAX_SILENCES:
+    if queries.number_of_silences(owner) >= MAX_SILENCES:
         raise Invalid(base=f"Maximum number of silences ({MAX_SILENCES}) exceeded")
     silence = Silence(
-        project_id=project.id, created_by_id=author.id, starts_at=clock.now(), matchers=[], hold_incidents=True
+        created_by_id=author.id,
+        starts_at=clock.now(),
+        matchers=[],
+        hold_incidents=True,
+        ends_when_resolved=False,
+        **{"project_id" if isinstance(owner, Project) else "group_id": owner.id},
     )
     _assign(silence, fields, is_maintainer)
     silence.created_by = author
     db.session.add(silence)
-    _record(project, silence, "created", f"Silenced {described(silence.matchers)}")
+    _record(owner, silence, "created", f"Silenced {described(silence.matchers)}")
     silence.matched_count = 0
     return silence
 
 
-def update_silence(author: User, project: Project, silence: Silence, *, is_maintainer: bool, **fields: Any) -> Silence:
+def update_silence(
+    author: User, owner: SilenceOwner, silence: Silence, *, is_maintainer: bool, **fields: Any
+) -> Silence:
     """Change the end and the comment of a silence and, while it is pending, everything."""
     _check_author(author, silence, is_maintainer)
     if not fields:
@@ -63,11 +72,11 @@ def update_silence(author: User, project: Project, silence: Silence, *, is_maint
             raise Invalid(**problems)
     with db.session.no_autoflush:
         _assign(silence, fields, is_maintainer)
-    _record(project, silence, "updated", f"Changed the silence of {described(silence.matchers)}")
+    _record(owner, silence, "updated", f"Changed the silence of {described(silence.matchers)}")
     return silence
 
 
-def end_silence(author: User, project: Project, silence: Silence, *, is_maintainer: bool) -> None:
+def end_silence(author: User, owner: SilenceOwner, silence: Silence, *, is_maintainer: bool) -> None:
     """End a silence now; it stays in the list."""
     _check_author(author, silence, is_maintainer)
     lock_row(silence, *LOCKED_COLUMNS)
@@ -76,7 +85,7 @@ def end_silence(author: User, project: Project, silence: Silence, *, is_maintain
     now = clock.now()
     silence.starts_at, silence.ends_at, silence.ended_at = min(silence.starts_at, now), now, now
     silence.ended_by_id = author.id
-    _record(project, silence, "ended", f"Ended the silence of {described(silence.matchers)}")
+    _record(owner, silence, "ended", f"Ended the silence of {described(silence.matchers)}")
 
 
 def warning_of(silence: Silence) -> str | None:
@@ -117,9 +126,11 @@ def _assign(silence: Silence, fields: dict[str, Any], is_maintainer: bool) -> No
     silence.matchers, silence.starts_at, silence.ends_at, silence.comment = matchers, starts_at, ends_at, comment
     if fields.get("hold_incidents") is not None:
         silence.hold_incidents = fields["hold_incidents"]
+    if fields.get("ends_when_resolved") is not None:
+        silence.ends_when_resolved, silence.cleared_at = fields["ends_when_resolved"], None
 
 
-def _record(project: Project, silence: Silence, change: str, text: str) -> None:
+def _record(owner: SilenceOwner, silence: Silence, change: str, text: str) -> None:
     db.session.flush()
-    audit.record(f"silence_{change}", project, text, target=AuditTarget("Silence", silence.id, silence.comment))
+    audit.record(f"silence_{change}", owner, text, target=AuditTarget("Silence", silence.id, silence.comment))
     update_silences.defer()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from blinker import Namespace
-from sqlalchemy import ColumnElement, and_, select, update
+from sqlalchemy import ColumnElement, Select, and_, select, update
 from sqlalchemy.orm import joinedload
 
+from project_service.domain import alert_actions
+from project_service.domain.namespaces import NamespaceAncestor, descendants_of
 from project_service.domain.notifications.models import (
     ALERT,
     ALERT_ACKNOWLEDGED,
@@ -17,6 +20,7 @@ from project_service.domain.notifications.models import (
     OPENING,
     NotificationEvent,
 )
+from project_service.domain.projects import Project
 from project_service.domain.silences.matching import Facts, holds_all
 from project_service.domain.silences.models import Silence, SilencedAlert
 from project_service.kit import clock
@@ -26,7 +30,8 @@ from project_service.kit.db.session import NO_LAZY_LOADING, db, insert
 _signals = Namespace()
 begun = _signals.signal("silence-begun", doc="Sent with a ``Silence``: receivers match the alerts that are open.")
 ended = _signals.signal("silence-ended", doc="Sent with a ``Silence`` and ``alert_ids``, which it held back.")
-ROWS_AT_ONCE = 1000
+ROWS_AT_ONCE = 500
+CLEARED_TIME = dt.timedelta(minutes=10)
 HELD_KINDS = (ALERT_TRIGGERED, ALERT_REOPENED, ALERT_ACKNOWLEDGED)
 
 
@@ -36,16 +41,30 @@ def is_active() -> ColumnElement[bool]:
     return and_(Silence.finished_at.is_(None), Silence.starts_at <= now, Silence.ends_at > now)
 
 
+def applies_to(project_id: int) -> ColumnElement[bool]:
+    """Return the condition for the silences of a project and of the groups above it."""
+    above = select(NamespaceAncestor.ancestor_id).join(Project, Project.namespace_id == NamespaceAncestor.namespace_id)
+    ids = select(Silence.id)
+    # PostgreSQL would read them all for a condition with OR
+    of_groups = ids.where(Silence.group_id.in_(above.where(Project.id == project_id)))
+    return Silence.id.in_(ids.where(Silence.project_id == project_id).union_all(of_groups))
+
+
+def projects_of(silence: Silence) -> Select[int]:
+    """Select the ids of the projects that a silence concerns."""
+    if silence.group is None:
+        return select(Project.id).where(Project.id == silence.project_id)
+    return select(Project.id).where(Project.namespace_id.in_(descendants_of(silence.group)))
+
+
 def has_active(project_id: int) -> bool:
-    """Whether a silence of a project is active now."""
-    return (
-        db.session.scalar(select(Silence.id).where(Silence.project_id == project_id, is_active()).limit(1)) is not None
-    )
+    """Whether a silence concerns a project now."""
+    return db.session.scalar(select(Silence.id).where(applies_to(project_id), is_active()).limit(1)) is not None
 
 
 def silences_matching(project_id: int, alerts: Mapping[int, Facts]) -> dict[int, list[Silence]]:
     """Return the active silences that match alerts of a project, by the id of the alert; others have no entry."""
-    active = select(Silence).where(Silence.project_id == project_id, is_active()).order_by(Silence.ends_at, Silence.id)
+    active = select(Silence).where(applies_to(project_id), is_active()).order_by(Silence.ends_at, Silence.id)
     silences = list(db.session.scalars(active))
     found = {number: [one for one in silences if holds_all(one.matchers, facts)] for number, facts in alerts.items()}
     return {number: matching for number, matching in found.items() if matching}
@@ -109,9 +128,23 @@ def finish(silence: Silence) -> None:
     db.session.flush()
     for start in range(0, len(alert_ids), ROWS_AT_ONCE):
         some = alert_ids[start : start + ROWS_AT_ONCE]
-        others = select(Silence.id).where(Silence.project_id == silence.project_id, is_active())
+        others = select(Silence.id).where(is_active())
         by_others = SilencedAlert.alert_id.in_(some) & SilencedAlert.silence_id.in_(others)
         still_held = set(db.session.scalars(select(SilencedAlert.alert_id).where(by_others)))
         held_on = update(SilencedAlert).where(by_others).values(held_back=True)
         db.session.execute(held_on.execution_options(synchronize_session=False))
         ended.send(silence, alert_ids=[number for number in some if number not in still_held])
+
+
+def end_when_resolved(silence: Silence) -> None:
+    """End a silence for which nothing that it matched has been open for ``CLEARED_TIME``."""
+    now = clock.now()
+    matched = select(SilencedAlert.alert_id).where(SilencedAlert.silence_id == silence.id)
+    alert_ids = list(db.session.scalars(matched.order_by(SilencedAlert.alert_id.desc())))
+    portions = (alert_ids[start : start + ROWS_AT_ONCE] for start in range(0, len(alert_ids), ROWS_AT_ONCE))
+    if any(alert_actions.open_among(some, acknowledged=True) for some in portions):
+        silence.cleared_at = None
+    elif silence.cleared_at is None:
+        silence.cleared_at = now
+    elif now - silence.cleared_at >= CLEARED_TIME:
+        silence.ends_at = silence.ended_at = now

@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, true
+from sqlalchemy import CheckConstraint, ForeignKey, Index, false, true
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
+from project_service.domain.namespaces import Namespace
 from project_service.domain.projects import Project
 from project_service.domain.users import User
 from project_service.kit import clock
@@ -18,27 +19,36 @@ STATES = (PENDING, ACTIVE, EXPIRED)
 
 
 class Silence(Timestamps, Model):
-    """A time in which nobody is told of new alerts that meet all ``matchers``; without any, of all of a project.
+    """A time in which nobody is told of new alerts of a project, or of all projects below a group, that match.
+
+    They meet all ``matchers``; without any these are all alerts.
 
     ``begun_at``: the alerts that were open at its start have been matched. ``finished_at``: what it held back and is
-    still open has been announced. ``ended_at``: when somebody ended it early.
+    still open has been announced. ``ended_at``: when it was ended early. ``cleared_at``: since when nothing is
+    open that it matched.
     """
 
     __tablename__ = "silences"
     __table_args__ = (
+        CheckConstraint("(project_id IS NULL) <> (group_id IS NULL)", name="one_owner"),
         Index("ix_silences_project_id", "project_id", "id"),
+        index_where_present("ix_silences_group_id", "group_id", "id"),
         Index("ix_silences_finished_at", "finished_at", "ends_at"),
         index_where_present("ix_silences_created_by_id", "created_by_id"),
         index_where_present("ix_silences_ended_by_id", "ended_by_id"),
     )
 
-    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
-    project: Mapped[Project] = relationship()
+    project_id: Mapped[int | None] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    project: Mapped[Project | None] = relationship()
+    group_id: Mapped[int | None] = mapped_column(ForeignKey("namespaces.id", ondelete="CASCADE"))
+    group: Mapped[Namespace | None] = relationship()
     matchers: Mapped[list[Any]] = mapped_column(default=list)
     starts_at: Mapped[dt.datetime]
     ends_at: Mapped[dt.datetime]
     comment: Mapped[str]
     hold_incidents: Mapped[bool] = mapped_column(default=True, server_default=true())
+    ends_when_resolved: Mapped[bool] = mapped_column(default=False, server_default=false())
+    cleared_at: Mapped[dt.datetime | None]
     created_by_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
     created_by: Mapped[User | None] = relationship(foreign_keys=[created_by_id])
     ended_by_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
@@ -48,6 +58,11 @@ class Silence(Timestamps, Model):
     finished_at: Mapped[dt.datetime | None]
     # not a column; set by queries for a response
     matched_count: int
+
+    @property
+    def scope(self) -> str:
+        """``project`` or ``group``."""
+        return "project" if self.project_id is not None else "group"
 
     @property
     def state(self) -> str:

@@ -7,7 +7,7 @@ import pytest
 from project_service.areas.alerts.models import IncidentSetting
 from project_service.kit.db.session import db, unit_of_work
 from tests.areas.silences.conftest import TITLE
-from tests.support.sample_data import DEV, MAX, NOBODY, RITA, SAM
+from tests.support.sample_data import DEV, MAX, NOBODY, OLIVE, RITA, SAM
 
 
 def test_a_silence_matches_open_and_new_alerts_until_it_ends(shop):
@@ -140,3 +140,52 @@ def test_a_silence_is_made_from_an_alert_changed_and_ended_on_pages(shop, mainta
     assert shop.client.get(shop.silences).json[0]["ends_at"] == "2027-03-01T15:00:00.000Z"
     maintainer.send(f"{own}/{silence['id']}/end")
     assert "ended early by Max" in maintainer.get(own).text
+
+
+def test_a_silence_of_a_group_concerns_the_projects_below_it(shop, as_, group):
+    address = f"/groups/{group.id}/silences"
+    made = as_(OLIVE).post(address, json={"matchers": TITLE, "duration": 3600, "comment": "Move"}).json
+    shop.passes()
+    iid = shop.alert()
+
+    listed = shop.client.get(shop.silences).json
+    assert (made["scope"], [one["id"] for one in listed], shop.read(iid)["silence_id"]) == (
+        *("group", [made["id"]]),
+        made["id"],
+    )
+    changed = [shop.client.put(f"{shop.silences}/{made['id']}", json={"comment": "Mine"}).status_code]
+    changed += [shop.client.delete(f"{shop.silences}/{made['id']}").status_code]
+    assert changed == [404, 404]
+    assert [as_(name).post(address, json={}).status_code for name in (MAX, SAM)] == [403, 404]
+    assert as_(OLIVE).delete(f"{address}/{made['id']}").status_code == 204
+
+
+def test_a_silence_ends_ten_minutes_after_nothing_is_open(shop):
+    silence = shop.silence(ends_when_resolved=True)
+    shop.passes(minutes=11)
+    first, second = shop.alert(), shop.alert("disk slow")
+    shop.resolve(first)
+    shop.passes(minutes=11)
+    shop.resolve(second)
+    shop.passes()
+    before = shop.client.get(f"{shop.silences}/{silence['id']}").json
+    shop.passes(minutes=10)
+
+    after = shop.client.get(f"{shop.silences}/{silence['id']}").json
+    assert (before["state"], before["ends_when_resolved"]) == ("active", True)
+    assert (after["state"], after["ended_at"], after["ended_by"]) == ("expired", "2027-03-01T12:32:00.000Z", None)
+
+
+def test_pages_of_silences_of_a_group(shop, visit, group):
+    owner = visit(OLIVE)
+    own = f"/groups/{group.full_path}/-/silences"
+    form = {"field_1": "title", "operator_1": "matches", "value_1": "disk*", "length": "3600", "comment": "Move"}
+
+    address = owner.send(f"{own}/new", **form | {"ends_when_resolved": "y"}).headers["Location"]
+    shop.passes()
+    assert "or 10 minutes after nothing that it matched is open" in owner.get(address).text
+    listed = visit(DEV).get(f"/{shop.project.full_path}/-/silences").text
+    shown = visit(DEV).get(f"/{shop.project.full_path}/-/silences/{address.rpartition('/')[2]}").text
+    assert ("(group)" in listed, "with all projects below it" in shown, "End now" in shown) == (True, True, False)
+    owner.send(f"{address}/end")
+    assert "ended early by Olive" in owner.get(own).text

@@ -32,10 +32,10 @@ def on_acknowledgement(request: Acknowledgement) -> Acknowledged:
     return Acknowledged(len(alerts), None if alerts else _last_changed_by(request.alert_ids))
 
 
-def on_question(alert_ids: Sequence[int]) -> set[int]:
-    """Return which of some alerts are still triggered."""
-    triggered = select(Alert.id).where(Alert.id.in_(list(alert_ids)), Alert.status == Status.TRIGGERED)
-    return set(db.session.scalars(triggered))
+def on_question(alert_ids: Sequence[int], *, acknowledged: bool) -> set[int]:
+    """Return which of some alerts are triggered or, if these count, acknowledged."""
+    statuses = OPEN if acknowledged else (Status.TRIGGERED,)
+    return set(db.session.scalars(select(Alert.id).where(Alert.id.in_(list(alert_ids)), Alert.status.in_(statuses))))
 
 
 def _last_changed_by(alert_ids: Sequence[int]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -47,7 +48,7 @@ def silence_opened(project_id: int, alert_ids: Iterable[int]) -> None:
 def on_silence_begun(silence: Silence) -> None:
     """Record which of the open alerts a silence matches that begins now."""
     last = 0
-    while alerts := _open_alerts(silence.project_id, last):
+    while alerts := _open_alerts(silence, last):
         last = alerts[-1].id
         matched = {alert.id: [silence] for alert in alerts if holds_all(silence.matchers, facts_of(alert))}
         holding.record(matched, held_back=False)
@@ -58,8 +59,9 @@ def on_silence_begun(silence: Silence) -> None:
 def on_silence_ended(silence: Silence, alert_ids: Sequence[int]) -> None:
     """Record again that alerts were triggered which a silence has held back, if they are still triggered."""
     still = select(Alert).where(Alert.id.in_(alert_ids), Alert.status == Status.TRIGGERED)
-    alerts = db.session.scalars(still.options(*hooks.SHOWN).order_by(Alert.id)).all()
-    notifying.record_open_after_silence(silence.project_id, alerts, silence.id)
+    alerts = db.session.scalars(still.options(*hooks.SHOWN).order_by(Alert.project_id, Alert.id)).all()
+    for project_id, of_project in itertools.groupby(alerts, key=lambda alert: alert.project_id):
+        notifying.record_open_after_silence(project_id, of_project, silence.id)
 
 
 def without_incidents(alert_ids: Iterable[int]) -> set[int]:
@@ -90,6 +92,7 @@ def query_of(alert: Alert) -> dict[str, Any]:
     return {"title": alert.title} | environment
 
 
-def _open_alerts(project_id: int, after: int) -> Sequence[Alert]:
-    wanted = select(Alert).where(Alert.project_id == project_id, Alert.status.in_(OPEN), Alert.id > after)
+def _open_alerts(silence: Silence, after: int) -> Sequence[Alert]:
+    here = Alert.project_id.in_(holding.projects_of(silence))
+    wanted = select(Alert).where(here, Alert.status.in_(OPEN), Alert.id > after)
     return db.session.scalars(wanted.options(*LOADED).order_by(Alert.id).limit(BATCH)).all()

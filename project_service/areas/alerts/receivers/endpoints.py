@@ -7,7 +7,7 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, bindparam, exists, false, func, select, true
+from sqlalchemy import ColumnElement, Select, bindparam, exists, false, func, or_, select, true
 
 from project_service.areas.alerts.models import HTTP, PROMETHEUS, AlertIntegration, FormerAddress, IncidentSetting
 from project_service.areas.alerts.receivers.elements import PROMETHEUS_TOOL
@@ -17,6 +17,7 @@ from project_service.domain import path_registry
 from project_service.domain.bots import ALERT_BOT, id_of_bot
 from project_service.domain.heartbeats.models import ALERT, Heartbeat
 from project_service.domain.instance_settings import RECEIVERS_THROTTLE, value_of
+from project_service.domain.namespaces import NamespaceAncestor
 from project_service.domain.notifications.events import has_listeners
 from project_service.domain.projects import Project
 from project_service.domain.silences.models import Silence
@@ -28,7 +29,7 @@ DEFAULT_SOURCE = "Generic Alert Endpoint"
 USES_NOTED_EVERY = dt.timedelta(minutes=1)
 NO_INTEGRATION = 0  # the id of a receiver of alerts that the service itself reports
 projects = Project.__table__.c
-heartbeats, silences = table_of(Heartbeat).c, table_of(Silence).c
+heartbeats, silences, ancestors = table_of(Heartbeat).c, table_of(Silence).c, table_of(NamespaceAncestor).c
 HAS_TITLE = heartbeats.matcher_title.is_not(None)  # for the index
 integrations, settings = AlertIntegration.__table__.c, IncidentSetting.__table__.c
 
@@ -147,7 +148,14 @@ def _receivers_where(condition: ColumnElement[bool], project: ColumnElement[bool
             has_listeners(projects.id, projects.namespace_id),
             *(integrations[name] for name in ("preset", "severity_mapping", "resolved_values", "time_zone")),
             exists().where(heartbeats.project_id == projects.id, heartbeats.kind == ALERT, HAS_TITLE),
-            exists().where(silences.project_id == projects.id, silences.finished_at.is_(None)),
+            or_(
+                exists().where(silences.project_id == projects.id, silences.finished_at.is_(None)),
+                exists().where(
+                    ancestors.namespace_id == projects.namespace_id,
+                    silences.group_id == ancestors.ancestor_id,
+                    silences.finished_at.is_(None),
+                ),
+            ),
         )
         .select_from(tables)
         .where(projects.deleting_since.is_(None), by_path if project is None else project)

@@ -126,7 +126,9 @@ def _open_events(reminder: NotificationReminder) -> list[NotificationEvent]:
 
 
 def _triggered(alert_ids: Iterable[int]) -> set[int]:
-    return {number for some in _portions(list(alert_ids)) for number in alert_actions.still_triggered(some)}
+    return {
+        number for some in _portions(list(alert_ids)) for number in alert_actions.open_among(some, acknowledged=False)
+    }
 
 
 def _open_issues(issue_ids: Iterable[int]) -> set[int]:

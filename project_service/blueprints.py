@@ -170,6 +170,7 @@ APIS = (
     issues.api,
     across_routes.api,
     milestones.api,
+    milestones.group_api,
     merge_requests.api,
     labels.api,
     labels.group_api,

@@ -111,6 +111,7 @@ class Ability(enum.Enum):
     READ_GROUP = enum.auto()
     ADMIN_GROUP = enum.auto()
     ADMIN_GROUP_LABELS = enum.auto()
+    ADMIN_GROUP_MILESTONES = enum.auto()
     ADMIN_GROUP_TOKENS = enum.auto()
     READ_GROUP_AUDIT_EVENTS = enum.auto()
     READ_GROUP_NOTIFICATIONS = enum.auto()
@@ -181,6 +182,7 @@ RULES: dict[Ability, tuple[Rule, ...]] = {
     Ability.READ_GROUP: (sees,),
     Ability.ADMIN_GROUP: (at_least(Role.OWNER),),
     Ability.ADMIN_GROUP_LABELS: (at_least(Role.REPORTER),),
+    Ability.ADMIN_GROUP_MILESTONES: (at_least(Role.DEVELOPER),),
     Ability.ADMIN_GROUP_TOKENS: (at_least(Role.OWNER),),
     Ability.READ_GROUP_AUDIT_EVENTS: (at_least(Role.OWNER),),
     Ability.READ_GROUP_NOTIFICATIONS: (at_least(Role.MAINTAINER),),

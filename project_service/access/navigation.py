@@ -19,6 +19,7 @@ from project_service.access.identity import caller
 from project_service.domain.access_levels import Visibility
 from project_service.domain.namespaces import Namespace, NamespaceAncestor
 from project_service.domain.projects import Project
+from project_service.domain.tracker.schemas import milestone_path
 from project_service.kit.db.session import db
 
 
@@ -100,6 +101,7 @@ def init_app(app: Flask) -> None:
         group_settings_navigation=group_settings_navigation,
         settings_pages=sections.pages_of,
         panels_of=panels.panels_of,
+        milestone_path=milestone_path,
         may=lambda ability, subject: allowed(caller(), Ability[ability], subject),
         with_query=with_query,
     )

@@ -249,6 +249,6 @@ def milestone_event(project: Project, attributes: dict[str, Any], action: str) -
     }
 
 
-def milestone_payload(milestone: Milestone, action: str) -> dict[str, Any]:
-    """Return the payload of an event of a milestone."""
-    return milestone_event(milestone.project, milestone_attributes(milestone), action)
+def milestone_payload(milestone: Milestone, project: Project, action: str) -> dict[str, Any]:
+    """Return the payload of an event of a milestone of a project."""
+    return milestone_event(project, milestone_attributes(milestone), action)

@@ -111,6 +111,11 @@ def link_ancestors(namespace: Namespace) -> None:
     db.session.execute(insert(NamespaceAncestor).from_select(["namespace_id", "ancestor_id"], above))
 
 
+def groups_above(namespace_id: Any) -> Select[int]:
+    """The ids of a namespace and of those above it."""
+    return select(NamespaceAncestor.ancestor_id).where(NamespaceAncestor.namespace_id == namespace_id)
+
+
 def namespaces() -> Select[Namespace]:
     """Every namespace that is not being deleted; without an order."""
     return select(Namespace).where(Namespace.deleting_since.is_(None))

@@ -249,6 +249,7 @@ def addresses(gl, paula, service, worker_id, tmp_path_factory):
         "issue": f"{home}/-/issues/1",
         "edit issue": f"{home}/-/issues/1/edit",
         "milestones": f"{home}/-/milestones",
+        "milestones of a group": f"/groups/{home.strip('/').rpartition('/')[0]}/-/milestones",
         "milestone": f"{home}/-/milestones/1",
         "edit milestone": f"{home}/-/milestones/1/edit",
         "nothing found": "/dashboard/projects?search=zzz",

@@ -9,12 +9,15 @@ import pytest
 from alembic.script import ScriptDirectory
 from sqlalchemy import NullPool, create_engine, inspect
 
+from project_service.domain.tracker.issues import Issue
+from project_service.domain.tracker.milestones import Milestone
 from project_service.kit.db import migrations, text_search
 from project_service.kit.db.base import MIGRATIONS, Base
 from project_service.kit.db.revisions import VERSION_TABLE, newest_revision
 from project_service.kit.db.session import db
 from tests.conftest import make_app
 from tests.support.databases import create_database
+from tests.support.sample_data import make_project
 
 FIRST = "0001_first_tables.py"
 SEARCH_TABLES = tuple(index.name for index in text_search.INDEXES)  # of SQLite; no model has them
@@ -221,3 +224,21 @@ def test_migrations_are_compatible_with_the_previous_release(path):
 )
 def test_the_guard_detects_incompatible_migrations(change, stumbles):
     assert bool(list(narrowings(f"def upgrade():\n    {change}\n"))) is stumbles
+
+
+def test_changes_of_a_table_keep_what_refers_to_its_rows(tmp_path):
+    app = make_app("sqlite", tmp_path)
+    with app.app_context():
+        project = make_project("kept")
+        milestone = Milestone(project_id=project.id, iid=1, title="Opening day")
+        db.session.add(Issue(project_id=project.id, iid=1, title="Oil the till", milestone=milestone))
+        db.session.commit()
+        db.session.close()
+
+        migrations.downgrade("0040")
+        migrations.upgrade()
+
+        with db.engine.connect() as connection:
+            assert connection.exec_driver_sql("SELECT milestone_id FROM issues").scalars().all() == [1]
+            assert connection.exec_driver_sql("PRAGMA foreign_keys").scalar() == 1
+        db.engine.dispose()

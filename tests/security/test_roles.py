@@ -88,6 +88,7 @@ GROUP = {
     Ability.ADMIN_GROUP: (Role.OWNER,) * 2,
     Ability.ADMIN_GROUP_TOKENS: (Role.OWNER,) * 2,
     Ability.ADMIN_GROUP_LABELS: (Role.REPORTER,) * 2,
+    Ability.ADMIN_GROUP_MILESTONES: (Role.DEVELOPER,) * 2,
     Ability.READ_GROUP_AUDIT_EVENTS: (Role.OWNER,) * 2,
     Ability.READ_GROUP_NOTIFICATIONS: (Role.OWNER,) * 2,
     Ability.ADMIN_GROUP_NOTIFICATIONS: (Role.OWNER,) * 2,

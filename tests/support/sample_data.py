@@ -398,6 +398,7 @@ def fill_lists(project: Project, group: Group, people: dict[str, User], client: 
         ("POST", f"{path}/labels", {"name": f"late{mark}", "color": "red", "priority": 1}),
         ("POST", f"/groups/{group.id}/labels", {"name": f"shared{mark}", "color": "teal"}),
         ("POST", f"{path}/milestones", {"title": f"Opening{mark}", "due_date": "2030-01-01"}),
+        ("POST", f"/groups/{group.id}/milestones", {"title": f"Season{mark}", "due_date": "2030-01-01"}),
         ("POST", f"{path}/issues", {"title": f"The till is open {mark}", "description": "Since *noon*"}),
         ("POST", f"{path}/environments", {"name": f"production{mark}", "external_url": "https://shop.example.org"}),
         ("PUT", f"{path}/error_tracking/settings", {"active": True, "integrated": True}),

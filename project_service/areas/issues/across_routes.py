@@ -6,12 +6,14 @@ from typing import Any
 
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint
+from project_service.access.guards import numeric
 from project_service.access.identity import caller
 from project_service.areas.issues import schemas
 from project_service.areas.issues.listing import IssueListing
 from project_service.areas.issues.queries import IssueFilter, statistics_of
 from project_service.domain.namespaces import Group
 from project_service.domain.project_access import ProjectAccess
+from project_service.domain.tracker.milestones import find_milestone
 
 api = ApiBlueprint("issues_across_projects", __name__, description="Issues of several projects, and their numbers.")
 
@@ -36,6 +38,16 @@ def list_all_issues(fields: dict[str, Any]) -> IssueListing:
 def list_group_issues(group: Group, fields: dict[str, Any]) -> IssueListing:
     """List the issues of the projects in a group and below."""
     return IssueListing(IssueFilter.across(caller(), group, **fields))
+
+
+@api.get("/groups/<group>/milestones/<milestone>/issues")
+@api.signed_in
+@api.allow(Ability.READ_GROUP)
+@api.response(200, schemas.IssueSchema(many=True))
+@api.paged
+def list_group_milestone_issues(group: Group, milestone: str) -> IssueListing:
+    """List the issues of a milestone of a group, in all projects below that you see."""
+    return IssueListing(IssueFilter.of_milestone(caller(), find_milestone(group, numeric(milestone))))
 
 
 @api.get("/issues_statistics")

@@ -22,6 +22,7 @@ from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import INCIDENT, ISSUE, Issue, issues_of
 from project_service.domain.tracker.labels import Label, colors_of, usable_in
 from project_service.domain.tracker.milestones import Milestone
+from project_service.domain.tracker.milestones import usable_in as usable_milestones
 from project_service.domain.users import user_by
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import Invalid
@@ -176,7 +177,7 @@ def _page(project: Project, form: Form) -> str:
 def suggestions_of(project: Project) -> dict[str, list[str]]:
     """What fields for labels, milestones and people suggest."""
     titles = select(Label.title).where(usable_in(project)).order_by(Label.title).limit(MAX_SUGGESTIONS)
-    milestones = select(Milestone.title).where(Milestone.project_id == project.content_id).order_by(Milestone.title)
+    milestones = select(Milestone.title).where(usable_milestones(project)).order_by(Milestone.title)
     people = members_for_choice(project, MAX_SUGGESTIONS) if caller().user_id is not None else None
     return {
         "labels": list(dict.fromkeys(db.session.scalars(titles))),

@@ -17,6 +17,7 @@ from sqlalchemy import Row, bindparam, func, select
 from sqlalchemy.orm import joinedload
 
 from project_service.areas.issues.queries import IssueFilter
+from project_service.domain.namespaces import Namespace
 from project_service.domain.project_access import ProjectAccess
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue, IssueAssignee, IssueLabel
@@ -36,6 +37,7 @@ ISSUE_COLUMNS = (
 USER_COLUMNS = ("id", "name", "username", "state", "avatar_url")
 
 _issues, _users, _milestones = table_of(Issue).c, table_of(User).c, table_of(Milestone).c
+_groups = table_of(Namespace).c
 _author, _closed_by = table_of(User).alias(), table_of(User).alias()
 _select_issues = (
     select(
@@ -60,8 +62,10 @@ _select_assignees = (
     .where(_assignees.issue_id.in_(_issue_ids))
     .order_by(_assignees.issue_id, _assignees.user_id)
 )
-_select_milestones = select(*(column for column in _milestones if column.name != "extra")).where(
-    _milestones.id.in_(bindparam("milestone_ids", expanding=True))
+_select_milestones = (
+    select(*(column for column in _milestones if column.name != "extra"), _groups.full_path.label("group_path"))
+    .outerjoin_from(_milestones.id.table, _groups.id.table, _groups.id == _milestones.group_id)
+    .where(_milestones.id.in_(bindparam("milestone_ids", expanding=True)))
 )
 
 
@@ -75,6 +79,14 @@ class ListedIssue(SimpleNamespace):
         if name != DESCRIPTION:
             raise AttributeError(name)
         return db.session.scalar(select(Issue.description).where(Issue.id == self.id))
+
+
+class ListedMilestone(SimpleNamespace):
+    """A milestone of listed issues, with the project or the group that it belongs to."""
+
+    def __init__(self, row: Any, projects: Mapping[int, Project | ProjectAccess]) -> None:
+        super().__init__(**row._mapping, project=projects.get(row.project_id))
+        self.owner = SimpleNamespace(full_path=row.group_path) if self.project is None else self.project
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +144,7 @@ class IssueListing:
 
 def _milestones_by_id(ids: set[int], projects: Mapping[int, Project | ProjectAccess]) -> dict[int, SimpleNamespace]:
     rows = db.session.execute(_select_milestones, {"milestone_ids": list(ids)}) if ids else ()
-    return {row.id: SimpleNamespace(project=projects.get(row.project_id), **row._mapping) for row in rows}
+    return {row.id: ListedMilestone(row, projects) for row in rows}
 
 
 def _user(columns: Sequence[Any], users: dict[int, SimpleNamespace]) -> SimpleNamespace | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flask import redirect, render_template, request
+from sqlalchemy import select
 
 from project_service.access import panels, text_references, visible_notes
 from project_service.access.abilities import Ability, allowed
@@ -20,7 +21,7 @@ from project_service.domain.projects import Project
 from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.issues import Issue, find_issue
 from project_service.domain.tracker.labels import colors_of
-from project_service.domain.tracker.milestones import ACTIVE, Milestone, milestones_of
+from project_service.domain.tracker.milestones import ACTIVE, Milestone, usable_in
 from project_service.domain.tracker.notes import Note
 from project_service.kit import markdown
 from project_service.kit.db.session import db
@@ -38,17 +39,17 @@ TASK_CHANGED = "The text was changed meanwhile. Load the page again."
 
 def fill_milestone(milestone: Milestone) -> dict[str, Any]:
     """The issues of a milestone on its page, as far as the caller sees them."""
-    if not allowed(caller(), Ability.READ_ISSUES, milestone.project):
+    project = milestone.project
+    if project is not None and not allowed(caller(), Ability.READ_ISSUES, project):
         return {"total": 0}
     total, closed = queries.progress_of(caller(), milestone)
-    filtered = IssueFilter.of(caller(), milestone.project, milestone_id=milestone.id)
-    shown = IssueListing(filtered, milestone.project).rows(0, MAX_ISSUES_OF_MILESTONE)
+    shown = IssueListing(IssueFilter.of_milestone(caller(), milestone), project).rows(0, MAX_ISSUES_OF_MILESTONE)
     return {
         "total": total,
         "closed": closed,
         "issues": shown,
         "more": total - len(shown),
-        "full_path": milestone.project.full_path,
+        "in_group": project is None,
     }
 
 
@@ -265,7 +266,7 @@ def _page(issue: Issue, form: NoteForm) -> str:
 
 def _milestones(project: Project) -> dict[Any, str]:
     """The titles of the milestones that issues may get, by id."""
-    active = milestones_of(project).where(Milestone.state == ACTIVE).order_by(Milestone.title)
+    active = select(Milestone).where(usable_in(project), Milestone.state == ACTIVE).order_by(Milestone.title)
     return {milestone.id: milestone.title for milestone in db.session.scalars(active)}
 
 

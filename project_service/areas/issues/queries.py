@@ -69,6 +69,13 @@ class IssueFilter:
         return cls._ordered((issues_across(caller, *projects), *searched, *_conditions(caller, filters)), filters)
 
     @classmethod
+    def of_milestone(cls, caller: Caller, milestone: Milestone) -> IssueFilter:
+        """The issues of a milestone that the caller may see; those of a group's one are of all projects below."""
+        if isinstance(milestone.owner, Group):
+            return cls.across(caller, milestone.owner, milestone_id=milestone.id, non_archived=False)
+        return cls.of(caller, milestone.owner, milestone_id=milestone.id)
+
+    @classmethod
     def _ordered(cls, conditions: Sequence[ColumnElement[bool]], filters: dict[str, Any]) -> IssueFilter:
         column = _issues[filters.get("order_by") or "created_at"]
         is_ascending = filters.get("sort") == "asc"
@@ -116,10 +123,8 @@ def statistics_of(filtered: IssueFilter) -> dict[str, Any]:
 
 def progress_of(caller: Caller, milestone: Milestone) -> tuple[int, int]:
     """The number of issues of a milestone that the caller may see, and of the closed ones among them."""
-    visible = filtered_issues(caller, milestone.project, milestone_id=milestone.id).order_by(None)
-    states = visible.with_only_columns(Issue.state, func.count()).group_by(Issue.state)
-    counts: dict[str, int] = dict(db.session.execute(states).all())
-    return sum(counts.values()), counts.get(tracker.CLOSED, 0)
+    counts = statistics_of(IssueFilter.of_milestone(caller, milestone))["statistics"]["counts"]
+    return counts["all"], counts[tracker.CLOSED]
 
 
 def _conditions(caller: Caller, filters: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
@@ -193,10 +198,8 @@ def _by_properties(filters: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
     elif milestone == "Any":
         yield _issues.milestone_id.is_not(None)
     elif milestone:
-        called = select(_milestones.id).where(
-            _milestones.project_id == _issues.project_id, _milestones.title == milestone
-        )
-        yield _issues.milestone_id.in_(called)
+        # of the project or a group above: an issue has no others
+        yield _issues.milestone_id.in_(select(_milestones.id).where(_milestones.title == milestone))
     if filters.get("milestone_id") is not None:
         yield _issues.milestone_id == filters["milestone_id"]
     if filters.get("my_reaction_emoji") not in (None, "", "None"):

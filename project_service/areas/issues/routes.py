@@ -52,8 +52,7 @@ def list_issues(project: ProjectAccess, fields: dict[str, Any]) -> Any:
 @api.paged
 def list_milestone_issues(project: Project, milestone: str) -> Any:
     """List the issues of a milestone."""
-    milestone_id = find_milestone(project, numeric(milestone)).id
-    return IssueListing(IssueFilter.of(caller(), project, milestone_id=milestone_id), project)
+    return IssueListing(IssueFilter.of_milestone(caller(), find_milestone(project, numeric(milestone))), project)
 
 
 @api.get("/projects/<project>/merge_requests/<iid>/closes_issues")

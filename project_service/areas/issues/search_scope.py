@@ -36,7 +36,7 @@ def find_issues(search: Search) -> Matches:
     statement = statement.where(issues_of_projects(search.caller)).options(
         contains_eager(Issue.project).options(joinedload(Project.namespace)),
         *(joinedload(name) for name in (Issue.author, Issue.closed_by)),
-        selectinload(Issue.milestone).joinedload(Milestone.project),
+        selectinload(Issue.milestone).options(joinedload(Milestone.project), joinedload(Milestone.group)),
         selectinload(Issue.assignees),
         selectinload(Issue.label_rows),
         NO_LAZY_LOADING,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any, TypedDict, Unpack
 
+from sqlalchemy import select
+
 from project_service.access import mentions
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
@@ -13,7 +15,7 @@ from project_service.areas.issues.schemas import issue_url
 from project_service.domain.projects import Project
 from project_service.domain.tracker import issue_rules, issues
 from project_service.domain.tracker.issues import Issue
-from project_service.domain.tracker.milestones import Milestone, milestones_of
+from project_service.domain.tracker.milestones import Milestone, usable_in
 from project_service.domain.tracker.notes import Note
 from project_service.domain.users import User, users
 from project_service.kit.db.session import db
@@ -145,6 +147,6 @@ def _assignees(project: Project, ids: list[int]) -> list[User]:
 def _milestone_id(project: Project, milestone_id: int | None) -> int | None:
     if not milestone_id:
         return None
-    if db.session.scalar(milestones_of(project).where(Milestone.id == milestone_id).with_only_columns(Milestone.id)):
+    if db.session.scalar(select(Milestone.id).where(usable_in(project), Milestone.id == milestone_id)):
         return milestone_id
     raise NotFound("Milestone")

@@ -32,7 +32,7 @@ def load(ids: Collection[int]) -> dict[int, Issue]:
         selectinload(Issue.project).joinedload(Project.namespace),
         joinedload(Issue.author),
         joinedload(Issue.closed_by),
-        selectinload(Issue.milestone).joinedload(Milestone.project),
+        selectinload(Issue.milestone).options(joinedload(Milestone.project), joinedload(Milestone.group)),
         selectinload(Issue.assignees),
         selectinload(Issue.label_rows),
         NO_LAZY_LOADING,

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, exists, false, func, or_, select
-from sqlalchemy.orm import joinedload, selectinload
+from sqlalchemy.orm import contains_eager, joinedload, selectinload
 
+from project_service.access.across_projects import merge_requests_of_projects
 from project_service.access.identity import Caller
+from project_service.access.rules import visible_projects
 from project_service.domain.projects import Project
 from project_service.domain.tracker.merge_requests import TARGET as MERGE_REQUEST
 from project_service.domain.tracker.merge_requests import MergeRequest, MergeRequestLabel, merge_requests_of
@@ -24,11 +26,22 @@ COMMITS = ("merge_commit_sha", "squash_commit_sha", "diff_head_sha")
 
 def merge_requests_matching(caller: Caller, project: Project, **filters: Any) -> Select[MergeRequest]:
     """The merge requests of a project, filtered and ordered."""
-    statement = merge_requests_of(project).where(*_conditions(caller, filters))
+    return _ordered(merge_requests_of(project).where(*_conditions(caller, filters)), filters)
+
+
+def merge_requests_of_milestone(caller: Caller, milestone: Milestone) -> Select[MergeRequest]:
+    """The merge requests of a milestone of a group that the caller may see, newest first."""
+    joined = select(MergeRequest).join(MergeRequest.project).where(MergeRequest.milestone_id == milestone.id)
+    present = Project.deleting_since.is_(None), Project.loading.is_(False)
+    visible = joined.where(visible_projects(caller), merge_requests_of_projects(caller), *present)
+    return _ordered(visible.options(contains_eager(MergeRequest.project)), {})
+
+
+def _ordered(statement: Select[MergeRequest], filters: dict[str, Any]) -> Select[MergeRequest]:
     statement = statement.options(
         joinedload(MergeRequest.author),
         selectinload(MergeRequest.label_rows),
-        selectinload(MergeRequest.milestone),
+        selectinload(MergeRequest.milestone).options(joinedload(Milestone.project), joinedload(Milestone.group)),
         NO_LAZY_LOADING,
     )
     column = getattr(MergeRequest, filters.get("order_by") or "created_at")
@@ -93,10 +106,8 @@ def _by_properties(filters: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
     elif milestone == "Any":
         yield MergeRequest.milestone_id.is_not(None)
     elif milestone:
-        called = select(Milestone.id).where(
-            Milestone.project_id == MergeRequest.project_id, Milestone.title == milestone
-        )
-        yield MergeRequest.milestone_id.in_(called)
+        # of the project or a group above: a merge request has no others
+        yield MergeRequest.milestone_id.in_(select(Milestone.id).where(Milestone.title == milestone))
     if filters.get("milestone_id") is not None:
         yield MergeRequest.milestone_id == filters["milestone_id"]
     marked = exists().where(MergeRequestLabel.merge_request_id == MergeRequest.id)

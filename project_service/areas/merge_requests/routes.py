@@ -11,6 +11,7 @@ from project_service.access.api import ApiBlueprint, WithSchema
 from project_service.access.guards import numeric
 from project_service.access.identity import caller
 from project_service.areas.merge_requests import queries, schemas
+from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
 from project_service.domain.tracker.merge_requests import MergeRequest, find_merge_request
 from project_service.domain.tracker.milestones import find_milestone
@@ -41,6 +42,17 @@ def list_merge_requests(project: Project, fields: dict[str, Any]) -> WithSchema:
 def list_milestone_merge_requests(project: Project, milestone: str) -> WithSchema:
     """List the merge requests of a milestone."""
     return _list(project, milestone_id=find_milestone(project, numeric(milestone)).id)
+
+
+@api.get("/groups/<group>/milestones/<milestone>/merge_requests")
+@api.signed_in
+@api.allow(Ability.READ_GROUP)
+@api.response(200, schemas.MergeRequestSchema(many=True))
+@api.paged
+def list_group_milestone_merge_requests(group: Group, milestone: str) -> WithSchema:
+    """List the merge requests of a milestone of a group, in all projects below that you see."""
+    matching = queries.merge_requests_of_milestone(caller(), find_milestone(group, numeric(milestone)))
+    return WithSchema(schemas.MergeRequestSchema, matching, queries.add_notes_counts)
 
 
 @api.get("/projects/<project>/repository/commits/<sha>/merge_requests")

@@ -30,7 +30,7 @@ def find(search: Search) -> Matches:
         contains_eager(MergeRequest.project).options(joinedload(Project.namespace)),
         joinedload(MergeRequest.author),
         selectinload(MergeRequest.label_rows),
-        selectinload(MergeRequest.milestone).joinedload(Milestone.project),
+        selectinload(MergeRequest.milestone).options(joinedload(Milestone.project), joinedload(Milestone.group)),
         NO_LAZY_LOADING,
     )
     if search.state in STATES:

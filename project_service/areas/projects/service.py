@@ -22,7 +22,7 @@ from project_service.domain.place_payloads import CREATED, REMOVED, RENAMED, TRA
 from project_service.domain.projects import DISABLED, ENABLED, FEATURES, Project
 from project_service.domain.repositories.models import may_be_default
 from project_service.domain.repositories.refs import is_like_sha, is_valid_name
-from project_service.domain.tracker import label_rules
+from project_service.domain.tracker import label_rules, milestone_rules
 from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.locking import delete_locked, lock_row
@@ -137,6 +137,7 @@ def transfer_project(project: Project, namespace: Namespace) -> Project:
         check(project, namespace, new=False, chooser=None)
     path_registry.move_project(project, Invalid(path=path_rules.TAKEN))
     label_rules.keep_group_labels(project, left)
+    milestone_rules.keep_group_milestones(project, left)
     if owner is not None and not queries.is_direct_member(project, owner):
         _add_owner(project, owner.id)
     audit.record_changes("project", project, former, {"namespace": namespace.full_path})

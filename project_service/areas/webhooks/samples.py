@@ -83,7 +83,7 @@ def _milestone(project: Project) -> dict[str, Any]:
         milestone.created_at = milestone.updated_at = now
         payload = hook_payloads.milestone_attributes(milestone)
         return hook_payloads.milestone_event(project, payload, "create")
-    return hook_payloads.milestone_payload(milestone, "create")
+    return hook_payloads.milestone_payload(milestone, project, "create")
 
 
 MAKERS: dict[str, Callable[[Project], dict[str, Any] | None]] = {

@@ -8,7 +8,7 @@ from typing import Any, TypedDict, Unpack
 from sqlalchemy import ColumnElement, Select, delete, exists, or_, select, update
 from sqlalchemy.orm import aliased
 
-from project_service.domain.namespaces import Group, Namespace, NamespaceAncestor
+from project_service.domain.namespaces import Group, Namespace, NamespaceAncestor, groups_above
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue, IssueLabel
 from project_service.domain.tracker.labels import (
@@ -17,7 +17,6 @@ from project_service.domain.tracker.labels import (
     LONGEST_TITLE,
     Label,
     LabelPriority,
-    groups_above,
     usable_in,
     usable_in_group,
 )

@@ -10,10 +10,10 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import CheckConstraint, ColumnElement, ForeignKey, Index, Select, UniqueConstraint, select, union_all
+from sqlalchemy import CheckConstraint, ColumnElement, ForeignKey, Index, UniqueConstraint, select, union_all
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
-from project_service.domain.namespaces import Group, NamespaceAncestor
+from project_service.domain.namespaces import Group, groups_above
 from project_service.domain.projects import NO_PROJECT, Project
 from project_service.kit.db.base import Base, Key, Model, Timestamps
 from project_service.kit.db.large_texts import LargeText
@@ -58,11 +58,6 @@ class LabelPriority(Base):
         Key, ForeignKey("labels.id", ondelete="CASCADE"), primary_key=True, index=True
     )
     priority: Mapped[int]
-
-
-def groups_above(namespace_id: Any) -> Select[int]:
-    """The ids of a namespace and of those above it."""
-    return select(NamespaceAncestor.ancestor_id).where(NamespaceAncestor.namespace_id == namespace_id)
 
 
 def usable_in(project: Project, *, ancestors: bool = True) -> ColumnElement[bool]:

@@ -75,15 +75,26 @@ def is_expired(milestone: Milestone) -> bool:
 
 def milestone_url(milestone: Milestone) -> str:
     """The page of a milestone."""
-    return urls.absolute(f"/{milestone.project.full_path}/-/milestones/{milestone.iid}")
+    return urls.absolute(milestone_path(milestone))
+
+
+def milestone_path(milestone: Milestone) -> str:
+    """The path of the page of a milestone of a project or a group."""
+    below = "/groups" if milestone.project is None else ""
+    return f"{below}/{milestone.owner.full_path}/-/milestones/{milestone.iid}"
 
 
 class MilestoneSchema(Schema):
-    """A milestone."""
+    """A milestone: ``project_id`` is there for those of projects, ``group_id`` for those of groups."""
 
     id = fields.Integer()
     iid = fields.Integer()
-    project_id = fields.Integer()
+    project_id = fields.ConditionalField(
+        lambda milestone: milestone.group_id is None, lambda milestone: milestone.project_id, type="integer"
+    )
+    group_id = fields.ConditionalField(
+        lambda milestone: milestone.group_id is not None, lambda milestone: milestone.group_id, type="integer"
+    )
     title = fields.String()
     description = fields.String()
     state = fields.String()

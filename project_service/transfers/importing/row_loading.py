@@ -10,11 +10,12 @@ from typing import Any
 from sqlalchemy import func, or_, select, update
 
 from project_service.domain.events.models import Event
+from project_service.domain.namespaces import groups_above
 from project_service.domain.projects import Project
 from project_service.domain.repositories.releases import Release
 from project_service.domain.tracker import milestones
 from project_service.domain.tracker.issues import Issue
-from project_service.domain.tracker.labels import Label, groups_above
+from project_service.domain.tracker.labels import Label
 from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.users import User
@@ -191,13 +192,17 @@ def _stored_state(project_id: int) -> ProjectState:
     stored = db.session.execute(
         select(Milestone.title, Milestone.id, Milestone.iid).where(Milestone.project_id == project_id)
     ).all()
+    inherited = db.session.execute(
+        select(Milestone.title, Milestone.id).where(Milestone.group_id.in_(groups_above(namespace_id)))
+    ).all()
     tags = db.session.scalars(select(Release.tag).where(Release.project_id == project_id))
     events = select(Event.target_id, Event.action, Event.author_id, Event.created_at).where(
         Event.target_type == milestones.TARGET, Event.target_id.in_([milestone_id for _, milestone_id, _ in stored])
     )
     return ProjectState(
         labels=dict(labels),
-        milestones={title: milestone_id for title, milestone_id, _ in stored},
+        milestones=dict(inherited) | {title: milestone_id for title, milestone_id, _ in stored},
+        group_milestones=frozenset(milestone_id for _, milestone_id in inherited),
         release_tags=dict.fromkeys(tags),
         milestone_iids={iid: None for _, _, iid in stored},
         milestone_events={

@@ -30,7 +30,7 @@ from project_service.domain.repositories.releases import (
     is_link_url,
 )
 from project_service.domain.tracker.issue_rules import LONGEST_TEXT
-from project_service.domain.tracker.milestones import Milestone
+from project_service.domain.tracker.milestones import Milestone, usable_in
 from project_service.kit import clock
 from project_service.kit.db.locking import lock_row
 from project_service.kit.db.session import add_unique, db, unique
@@ -198,8 +198,8 @@ def _milestones(project: Project, titles: Sequence[str] | None) -> list[Mileston
     wanted = list(dict.fromkeys(titles or ()))
     if not wanted:
         return []
-    of_project = Milestone.project_id == project.id, Milestone.title.in_(wanted)
-    matching = list(db.session.scalars(select(Milestone).where(*of_project).order_by(Milestone.id)))
+    usable = usable_in(project), Milestone.title.in_(wanted)
+    matching = list(db.session.scalars(select(Milestone).where(*usable).order_by(Milestone.id)))
     missing = [title for title in wanted if title not in {milestone.title for milestone in matching}]
     if missing:
         raise BadRequest(f"Milestone(s) not found: {', '.join(missing)}")

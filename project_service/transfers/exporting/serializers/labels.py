@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import and_, func, or_, select
 
-from project_service.domain.namespaces import Namespace
+from project_service.domain.namespaces import Namespace, groups_above
 from project_service.domain.tracker import issues
 from project_service.domain.tracker.issues import Issue, IssueLabel
 from project_service.domain.tracker.labels import (
@@ -15,7 +15,6 @@ from project_service.domain.tracker.labels import (
     LONGEST_TITLE,
     Label,
     LabelPriority,
-    groups_above,
     text_color,
 )
 from project_service.transfers.exporting.context import ExportContext

@@ -5,7 +5,7 @@ from __future__ import annotations
 from project_service.kit import exact_json
 from project_service.transfers.exporting.context import ExportContext
 from project_service.transfers.exporting.serializers.labels import group_label_lines, label_lines, undescribed_labels
-from project_service.transfers.exporting.serializers.milestones import serialize_milestones
+from project_service.transfers.exporting.serializers.milestones import group_milestone_lines, serialize_milestones
 from project_service.transfers.exporting.templates import Line
 
 MAX_NESTED_ROW_BYTES = 64 << 10
@@ -24,6 +24,8 @@ def load_nested(context: ExportContext) -> None:
         context.labels[line["title"]] = _nested_line(context, line, LABEL_KEYS)
     context.undescribed_labels = list(undescribed_labels(context))
     context.labels |= {line["title"]: line for line in context.undescribed_labels}
+    for line in group_milestone_lines(context):
+        context.milestones[line["id"]] = _nested_line(context, line, (*MILESTONE_KEYS, "group_id"))
     for line in serialize_milestones(context):
         context.milestones[line["id"]] = _nested_line(context, line, MILESTONE_KEYS)
 

@@ -31,6 +31,7 @@ class ProjectState:
 
     labels: dict[str, int] = field(default_factory=dict)  # ids by title
     milestones: dict[str, int] = field(default_factory=dict)  # ids by title
+    group_milestones: frozenset[int] = frozenset()  # the ids of those of groups above
     milestone_iids: dict[int, None] = field(default_factory=dict)  # final ones, and provisional ones below 0
     milestone_events: dict[MilestoneEvent, None] = field(default_factory=dict)
     iids: dict[int, None] = field(default_factory=dict)  # those that rows of the current portion collide with

@@ -26,7 +26,10 @@ MILESTONE_KEYS = MappedKeys(
 
 
 def map_milestone(context: ImportContext, row: Any) -> int | None:
-    """Return the id of the milestone with this title, which is added if needed, and add its events, each once."""
+    """Return the id of the milestone with this title, which is added if needed, and add its events, each once.
+
+    A milestone of a group above the project is used as it is; it has no events.
+    """
     if not isinstance(row, dict):
         return None
     title = title_of(row)
@@ -52,7 +55,7 @@ def map_milestone(context: ImportContext, row: Any) -> int | None:
                 updated_at=updated_at,
             ),
         )
-    if row.get("events"):
+    if row.get("events") and number not in context.state.group_milestones:
         with_author = [event for event in objects_in(row["events"]) if event.get("author_id") is not None]
         events = [(_event_key(context, number, event), event) for event in with_author]
         new = [event for key, event in events if key not in context.state.milestone_events]

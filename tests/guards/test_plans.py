@@ -177,6 +177,7 @@ ALLOWED = (
         SORTED, "tracked_error_merges", "/<path:project>/-/error_tracking/<error_id>/details", "those of one error"
     ),
     Allowed(SORTED, "security_components", "/<path:project>/-/security/dependencies", "the licenses of some reports"),
+    Allowed(SORTED, "silences", "/groups/<path:group>/-/silences", OWN_AND_ABOVE),
     *(
         Allowed(SORTED, table, NOTIFICATIONS, OWN_AND_ABOVE)
         for table in ("notification_channels", "notification_rules")

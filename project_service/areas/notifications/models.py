@@ -70,6 +70,9 @@ class NotificationChannel(Timestamps, Model):
     tokens: Mapped[float | None] = mapped_column(Float)
     tokens_at: Mapped[dt.datetime | None]
 
+    # not a column; set by queries for a response: whether the caller may see the settings
+    shows_settings: bool = False
+
     @property
     def scope(self) -> str:
         """``project``, ``group`` or ``user``."""

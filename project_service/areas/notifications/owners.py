@@ -6,6 +6,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement
 
+from project_service.access.abilities import Ability, allowed
+from project_service.access.identity import caller
 from project_service.domain.namespaces import Namespace
 from project_service.domain.projects import Project
 from project_service.domain.users import User
@@ -27,3 +29,11 @@ def owned_by(model: Any, owner: Owner) -> ColumnElement[bool]:
 def kind_of(owner: Owner) -> str:
     """Return ``project``, ``group`` or ``user``."""
     return column_of(owner).removesuffix("_id")
+
+
+def may_change(owner: Owner) -> bool:
+    """Whether the caller may change channels and rules of an owner."""
+    if isinstance(owner, User):
+        return True
+    ability = Ability.ADMIN_NOTIFICATIONS if isinstance(owner, Project) else Ability.ADMIN_GROUP_NOTIFICATIONS
+    return allowed(caller(), ability, owner)

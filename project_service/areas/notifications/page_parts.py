@@ -6,9 +6,7 @@ from typing import Any
 
 from flask import render_template
 
-from project_service.access.abilities import Ability, allowed
-from project_service.access.identity import caller
-from project_service.areas.notifications.owners import Owner
+from project_service.areas.notifications.owners import Owner, may_change
 from project_service.domain.projects import Project
 from project_service.domain.users import User
 
@@ -25,14 +23,6 @@ def address_of(owner: Owner) -> str:
     if isinstance(owner, User):
         return OF_USER
     return f"/groups/{owner.full_path}/-/settings/notifications"
-
-
-def may_change(owner: Owner) -> bool:
-    """Whether the caller may change channels and rules of an owner."""
-    if isinstance(owner, User):
-        return True
-    ability = Ability.ADMIN_NOTIFICATIONS if isinstance(owner, Project) else Ability.ADMIN_GROUP_NOTIFICATIONS
-    return allowed(caller(), ability, owner)
 
 
 def show(template: str, owner: Owner, tab: str, **values: Any) -> str:

@@ -174,3 +174,13 @@ def test_what_is_incomplete_is_refused_with_the_reason(as_, project, channel):
         {"message": "The stored message is incomplete and cannot be sent again"},
     )
     assert (tested.status_code, tested.json) == (422, {"message": "the channel is incomplete: url is missing"})
+
+
+def test_settings_are_shown_only_to_those_who_may_change_the_channel(as_, project):
+    made = as_(MAX).post(channels(project), json={"name": "phone", **PHONE}).json
+    address = f"{channels(project)}/{made['id']}"
+
+    read = {name: as_(name).get(address).json["settings"] for name in (MAX, DEV)}
+    listed = as_(DEV).get(channels(project)).json[0]
+    assert (made["settings"], read[MAX], read[DEV]) == (made["settings"], made["settings"], {})
+    assert (bool(made["settings"]), listed["settings"], listed["target"]) == (True, {}, made["target"])

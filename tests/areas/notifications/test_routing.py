@@ -182,3 +182,12 @@ def test_late_messages_are_merged(post, send, later, channel, project, receiver)
     assert title.startswith("3 notifications were delayed by 2")
     statuses = db.session.scalars(select(NotificationDelivery.status).order_by(NotificationDelivery.id)).all()
     assert statuses == ["merged", "merged", "merged", "delivered"]
+
+
+def test_equal_lines_count_all_alerts_of_the_message(post, send, channel, project, receiver):
+    make_rule(project, to(channel))
+    post(*({"title": "Disk full", "fingerprint": str(number)} for number in range(60)), {"title": "CPU hot"})
+    send()
+
+    log = db.session.scalars(select(NotificationDelivery)).one()
+    assert log.content["lines"] == [f"[CRITICAL] Disk full ({chr(215)}60)", "[CRITICAL] CPU hot"]

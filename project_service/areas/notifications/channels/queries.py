@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, exists, func, select
@@ -12,7 +13,7 @@ from project_service.areas.notifications.models import (
     NotificationDelivery,
     NotificationItem,
 )
-from project_service.areas.notifications.owners import Owner, owned_by
+from project_service.areas.notifications.owners import Owner, column_of, owned_by
 from project_service.domain.namespaces import NamespaceAncestor, descendants_of
 from project_service.domain.notifications.models import ALERT, NotificationEvent
 from project_service.domain.projects import Project
@@ -53,6 +54,12 @@ def find_usable_channel(owner: Owner, channel_id: int) -> NotificationChannel:
     """Return one channel that an owner may use."""
     found = usable_channels(owner).where(NotificationChannel.id == channel_id)
     return one(found, NotFound("Notification Channel"))
+
+
+def show_settings(channels: Sequence[NotificationChannel], owner: Owner, *, shown: bool) -> None:
+    """Have the settings of channels shown that belong to an owner, to those who may change them."""
+    for channel in channels:
+        channel.shows_settings = shown and getattr(channel, column_of(owner)) == owner.id
 
 
 def number_of_channels(owner: Owner) -> int:

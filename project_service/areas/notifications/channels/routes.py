@@ -4,198 +4,68 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Select
-
-from project_service.access.abilities import Ability, allowed
+from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint, WithSchema
 from project_service.access.guards import numeric
-from project_service.access.identity import caller, current_user
+from project_service.access.identity import current_user
 from project_service.areas.notifications.channels import queries, schemas, service
 from project_service.areas.notifications.models import NotificationChannel, NotificationDelivery
-from project_service.areas.notifications.owners import Owner
-from project_service.domain.namespaces import Group
-from project_service.domain.projects import Project
+from project_service.areas.notifications.owners import Owner, may_change
 from project_service.kit.http.preconditions import unmodified
 
 api = ApiBlueprint("notification_channels", __name__, description="Where notifications are sent, and what was sent.")
-NAME = "notification_channels"
+NAME, LOG = "notification_channels", "notification_deliveries"
 OF_PROJECT, OF_GROUP, OF_USER = f"/projects/<project>/{NAME}", f"/groups/<group>/{NAME}", f"/user/{NAME}"
-LOG = "notification_deliveries"
+LOG_OF_PROJECT, LOG_OF_GROUP, LOG_OF_USER = f"/projects/<project>/{LOG}", f"/groups/<group>/{LOG}", f"/user/{LOG}"
+readers = api.allow(
+    project=Ability.READ_NOTIFICATIONS, group=Ability.READ_GROUP_NOTIFICATIONS, instance=Ability.SIGNED_IN
+)
+writers = api.allow(
+    project=Ability.ADMIN_NOTIFICATIONS, group=Ability.ADMIN_GROUP_NOTIFICATIONS, instance=Ability.SIGNED_IN
+)
 
 
-@api.get(OF_PROJECT)
+@api.get(OF_PROJECT, endpoint="list_project_notification_channels")
+@api.get(OF_GROUP, endpoint="list_group_notification_channels")
+@api.get(OF_USER, endpoint="list_user_notification_channels")
 @api.signed_in
-@api.allow(Ability.READ_NOTIFICATIONS)
+@readers
 @api.response(200, schemas.NotificationChannelSchema(many=True))
 @api.paged
-def list_project_notification_channels(project: Project) -> Select[NotificationChannel]:
-    """List the channels that a project may use."""
-    return queries.usable_channels(project)
+def list_notification_channels(owner: Owner | None) -> WithSchema:
+    """List the channels that a project, a group or the current user may use."""
+    owner = owner or current_user()
+    shown = may_change(owner)
+    return WithSchema(
+        schemas.NotificationChannelSchema,
+        queries.usable_channels(owner),
+        lambda channels: queries.show_settings(channels, owner, shown=shown),
+    )
 
 
-@api.get(f"{OF_PROJECT}/<channel_id>")
+@api.get(f"{OF_PROJECT}/<channel_id>", endpoint="show_project_notification_channel")
+@api.get(f"{OF_GROUP}/<channel_id>", endpoint="show_group_notification_channel")
+@api.get(f"{OF_USER}/<channel_id>", endpoint="show_user_notification_channel")
 @api.signed_in
-@api.allow(Ability.READ_NOTIFICATIONS)
+@readers
 @api.response(200, schemas.NotificationChannelSchema)
-def show_project_notification_channel(project: Project, channel_id: str) -> NotificationChannel:
-    """Show one channel that a project may use."""
-    return queries.find_usable_channel(project, numeric(channel_id))
+def show_notification_channel(owner: Owner | None, channel_id: str) -> NotificationChannel:
+    """Show one channel that a project, a group or the current user may use."""
+    owner = owner or current_user()
+    channel = queries.find_usable_channel(owner, numeric(channel_id))
+    queries.show_settings([channel], owner, shown=may_change(owner))
+    return channel
 
 
-@api.post(OF_PROJECT)
+@api.post(OF_PROJECT, endpoint="create_project_notification_channel")
+@api.post(OF_GROUP, endpoint="create_group_notification_channel")
 @api.signed_in
-@api.allow(Ability.ADMIN_NOTIFICATIONS)
+@api.allow(project=Ability.ADMIN_NOTIFICATIONS, group=Ability.ADMIN_GROUP_NOTIFICATIONS)
 @api.arguments(schemas.NotificationChannelCreateSchema)
 @api.response(201, schemas.NotificationChannelSchema)
-def create_project_notification_channel(project: Project, fields: dict[str, Any]) -> NotificationChannel:
-    """Create a channel of a project."""
-    return service.create_channel(project, **fields)
-
-
-@api.put(f"{OF_PROJECT}/<channel_id>")
-@api.signed_in
-@api.allow(Ability.ADMIN_NOTIFICATIONS)
-@api.arguments(schemas.NotificationChannelUpdateSchema)
-@api.response(200, schemas.NotificationChannelSchema)
-def update_project_notification_channel(
-    project: Project, fields: dict[str, Any], channel_id: str
-) -> NotificationChannel:
-    """Change a channel of a project."""
-    return service.update_channel(project, queries.find_channel(project, numeric(channel_id)), **fields)
-
-
-@api.delete(f"{OF_PROJECT}/<channel_id>")
-@api.signed_in
-@api.allow(Ability.ADMIN_NOTIFICATIONS)
-@api.response(204)
-def delete_project_notification_channel(project: Project, channel_id: str) -> None:
-    """Delete a channel of a project; what waits for it is dropped."""
-    service.delete_channel(project, unmodified(queries.find_channel(project, numeric(channel_id))))
-
-
-@api.post(f"{OF_PROJECT}/<channel_id>/test")
-@api.signed_in
-@api.allow(Ability.ADMIN_NOTIFICATIONS)
-@api.response(201, schemas.TestedChannelSchema)
-def test_project_notification_channel(project: Project, channel_id: str) -> dict[str, Any]:
-    """Send a test to a channel now."""
-    return service.test_channel(project, queries.find_channel(project, numeric(channel_id)))
-
-
-@api.get(f"/projects/<project>/{LOG}")
-@api.signed_in
-@api.allow(Ability.READ_NOTIFICATIONS)
-@api.arguments(schemas.NotificationDeliveryFilterSchema)
-@api.response(200, schemas.NotificationDeliverySchema(many=True))
-@api.paged
-def list_project_notification_deliveries(project: Project, fields: dict[str, Any]) -> WithSchema:
-    """List the messages of a project, newest first; recipients are shown to those who may change channels."""
-    return _log(project, fields, is_full=allowed(caller(), Ability.ADMIN_NOTIFICATIONS, project))
-
-
-@api.post(f"/projects/<project>/{LOG}/<delivery_id>/resend")
-@api.signed_in
-@api.allow(Ability.ADMIN_NOTIFICATIONS)
-@api.response(201, schemas.FullNotificationDeliverySchema)
-def resend_project_notification_delivery(project: Project, delivery_id: str) -> NotificationDelivery:
-    """Send a message of a project again."""
-    return service.resend(project, queries.find_delivery(project, numeric(delivery_id)))
-
-
-@api.get(OF_GROUP)
-@api.signed_in
-@api.allow(Ability.READ_GROUP_NOTIFICATIONS)
-@api.response(200, schemas.NotificationChannelSchema(many=True))
-@api.paged
-def list_group_notification_channels(group: Group) -> Select[NotificationChannel]:
-    """List the channels that a group may use."""
-    return queries.usable_channels(group)
-
-
-@api.get(f"{OF_GROUP}/<channel_id>")
-@api.signed_in
-@api.allow(Ability.READ_GROUP_NOTIFICATIONS)
-@api.response(200, schemas.NotificationChannelSchema)
-def show_group_notification_channel(group: Group, channel_id: str) -> NotificationChannel:
-    """Show one channel that a group may use."""
-    return queries.find_usable_channel(group, numeric(channel_id))
-
-
-@api.post(OF_GROUP)
-@api.signed_in
-@api.allow(Ability.ADMIN_GROUP_NOTIFICATIONS)
-@api.arguments(schemas.NotificationChannelCreateSchema)
-@api.response(201, schemas.NotificationChannelSchema)
-def create_group_notification_channel(group: Group, fields: dict[str, Any]) -> NotificationChannel:
-    """Create a channel of a group."""
-    return service.create_channel(group, **fields)
-
-
-@api.put(f"{OF_GROUP}/<channel_id>")
-@api.signed_in
-@api.allow(Ability.ADMIN_GROUP_NOTIFICATIONS)
-@api.arguments(schemas.NotificationChannelUpdateSchema)
-@api.response(200, schemas.NotificationChannelSchema)
-def update_group_notification_channel(group: Group, fields: dict[str, Any], channel_id: str) -> NotificationChannel:
-    """Change a channel of a group."""
-    return service.update_channel(group, queries.find_channel(group, numeric(channel_id)), **fields)
-
-
-@api.delete(f"{OF_GROUP}/<channel_id>")
-@api.signed_in
-@api.allow(Ability.ADMIN_GROUP_NOTIFICATIONS)
-@api.response(204)
-def delete_group_notification_channel(group: Group, channel_id: str) -> None:
-    """Delete a channel of a group; what waits for it is dropped."""
-    service.delete_channel(group, unmodified(queries.find_channel(group, numeric(channel_id))))
-
-
-@api.post(f"{OF_GROUP}/<channel_id>/test")
-@api.signed_in
-@api.allow(Ability.ADMIN_GROUP_NOTIFICATIONS)
-@api.response(201, schemas.TestedChannelSchema)
-def test_group_notification_channel(group: Group, channel_id: str) -> dict[str, Any]:
-    """Send a test to a channel now."""
-    return service.test_channel(group, queries.find_channel(group, numeric(channel_id)))
-
-
-@api.get(f"/groups/<group>/{LOG}")
-@api.signed_in
-@api.allow(Ability.READ_GROUP_NOTIFICATIONS)
-@api.arguments(schemas.NotificationDeliveryFilterSchema)
-@api.response(200, schemas.NotificationDeliverySchema(many=True))
-@api.paged
-def list_group_notification_deliveries(group: Group, fields: dict[str, Any]) -> WithSchema:
-    """List the messages of a group, newest first; recipients are shown to those who may change channels."""
-    return _log(group, fields, is_full=allowed(caller(), Ability.ADMIN_GROUP_NOTIFICATIONS, group))
-
-
-@api.post(f"/groups/<group>/{LOG}/<delivery_id>/resend")
-@api.signed_in
-@api.allow(Ability.ADMIN_GROUP_NOTIFICATIONS)
-@api.response(201, schemas.FullNotificationDeliverySchema)
-def resend_group_notification_delivery(group: Group, delivery_id: str) -> NotificationDelivery:
-    """Send a message of a group again."""
-    return service.resend(group, queries.find_delivery(group, numeric(delivery_id)))
-
-
-@api.get(OF_USER)
-@api.signed_in
-@api.allow(Ability.SIGNED_IN)
-@api.response(200, schemas.NotificationChannelSchema(many=True))
-@api.paged
-def list_user_notification_channels() -> Select[NotificationChannel]:
-    """List the channels of the current user."""
-    return queries.usable_channels(current_user())
-
-
-@api.get(f"{OF_USER}/<channel_id>")
-@api.signed_in
-@api.allow(Ability.SIGNED_IN)
-@api.response(200, schemas.NotificationChannelSchema)
-def show_user_notification_channel(channel_id: str) -> NotificationChannel:
-    """Show one channel of the current user."""
-    return queries.find_usable_channel(current_user(), numeric(channel_id))
+def create_notification_channel(owner: Owner, fields: dict[str, Any]) -> NotificationChannel:
+    """Create a channel of a project or group."""
+    return _shown(service.create_channel(owner, **fields))
 
 
 @api.post(OF_USER)
@@ -204,58 +74,76 @@ def show_user_notification_channel(channel_id: str) -> NotificationChannel:
 @api.arguments(schemas.PersonalChannelCreateSchema)
 @api.response(201, schemas.NotificationChannelSchema)
 def create_user_notification_channel(fields: dict[str, Any]) -> NotificationChannel:
-    """Create a channel of a user."""
-    return service.create_channel(current_user(), **fields)
+    """Create a channel of the current user."""
+    return _shown(service.create_channel(current_user(), **fields))
 
 
-@api.put(f"{OF_USER}/<channel_id>")
+@api.put(f"{OF_PROJECT}/<channel_id>", endpoint="update_project_notification_channel")
+@api.put(f"{OF_GROUP}/<channel_id>", endpoint="update_group_notification_channel")
+@api.put(f"{OF_USER}/<channel_id>", endpoint="update_user_notification_channel")
 @api.signed_in
-@api.allow(Ability.SIGNED_IN)
+@writers
 @api.arguments(schemas.NotificationChannelUpdateSchema)
 @api.response(200, schemas.NotificationChannelSchema)
-def update_user_notification_channel(fields: dict[str, Any], channel_id: str) -> NotificationChannel:
-    """Change a channel of a user."""
-    return service.update_channel(current_user(), queries.find_channel(current_user(), numeric(channel_id)), **fields)
+def update_notification_channel(owner: Owner | None, fields: dict[str, Any], channel_id: str) -> NotificationChannel:
+    """Change a channel."""
+    owner = owner or current_user()
+    return _shown(service.update_channel(owner, queries.find_channel(owner, numeric(channel_id)), **fields))
 
 
-@api.delete(f"{OF_USER}/<channel_id>")
+@api.delete(f"{OF_PROJECT}/<channel_id>", endpoint="delete_project_notification_channel")
+@api.delete(f"{OF_GROUP}/<channel_id>", endpoint="delete_group_notification_channel")
+@api.delete(f"{OF_USER}/<channel_id>", endpoint="delete_user_notification_channel")
 @api.signed_in
-@api.allow(Ability.SIGNED_IN)
+@writers
 @api.response(204)
-def delete_user_notification_channel(channel_id: str) -> None:
-    """Delete a channel of a user; what waits for it is dropped."""
-    service.delete_channel(current_user(), unmodified(queries.find_channel(current_user(), numeric(channel_id))))
+def delete_notification_channel(owner: Owner | None, channel_id: str) -> None:
+    """Delete a channel; what waits for it is dropped."""
+    owner = owner or current_user()
+    service.delete_channel(owner, unmodified(queries.find_channel(owner, numeric(channel_id))))
 
 
-@api.post(f"{OF_USER}/<channel_id>/test")
+@api.post(f"{OF_PROJECT}/<channel_id>/test", endpoint="test_project_notification_channel")
+@api.post(f"{OF_GROUP}/<channel_id>/test", endpoint="test_group_notification_channel")
+@api.post(f"{OF_USER}/<channel_id>/test", endpoint="test_user_notification_channel")
 @api.signed_in
-@api.allow(Ability.SIGNED_IN)
+@writers
 @api.response(201, schemas.TestedChannelSchema)
-def test_user_notification_channel(channel_id: str) -> dict[str, Any]:
+def test_notification_channel(owner: Owner | None, channel_id: str) -> dict[str, Any]:
     """Send a test to a channel now."""
-    return service.test_channel(current_user(), queries.find_channel(current_user(), numeric(channel_id)))
+    owner = owner or current_user()
+    return service.test_channel(owner, queries.find_channel(owner, numeric(channel_id)))
 
 
-@api.get(f"/user/{LOG}")
+@api.get(LOG_OF_PROJECT, endpoint="list_project_notification_deliveries")
+@api.get(LOG_OF_GROUP, endpoint="list_group_notification_deliveries")
+@api.get(LOG_OF_USER, endpoint="list_user_notification_deliveries")
 @api.signed_in
-@api.allow(Ability.SIGNED_IN)
+@readers
 @api.arguments(schemas.NotificationDeliveryFilterSchema)
 @api.response(200, schemas.NotificationDeliverySchema(many=True))
 @api.paged
-def list_user_notification_deliveries(fields: dict[str, Any]) -> WithSchema:
-    """List the messages of a user, newest first; recipients are shown to those who may change channels."""
-    return _log(current_user(), fields, is_full=True)
-
-
-@api.post(f"/user/{LOG}/<delivery_id>/resend")
-@api.signed_in
-@api.allow(Ability.SIGNED_IN)
-@api.response(201, schemas.FullNotificationDeliverySchema)
-def resend_user_notification_delivery(delivery_id: str) -> NotificationDelivery:
-    """Send a message of a user again."""
-    return service.resend(current_user(), queries.find_delivery(current_user(), numeric(delivery_id)))
-
-
-def _log(owner: Owner, fields: dict[str, Any], *, is_full: bool) -> WithSchema:
+def list_notification_deliveries(owner: Owner | None, fields: dict[str, Any]) -> WithSchema:
+    """List messages, newest first; recipients are shown to those who may change channels."""
+    owner = owner or current_user()
+    is_full = may_change(owner)
     schema = schemas.FullNotificationDeliverySchema if is_full else schemas.NotificationDeliverySchema
     return WithSchema(schema, queries.deliveries_of(owner, **fields))
+
+
+@api.post(f"{LOG_OF_PROJECT}/<delivery_id>/resend", endpoint="resend_project_notification_delivery")
+@api.post(f"{LOG_OF_GROUP}/<delivery_id>/resend", endpoint="resend_group_notification_delivery")
+@api.post(f"{LOG_OF_USER}/<delivery_id>/resend", endpoint="resend_user_notification_delivery")
+@api.signed_in
+@writers
+@api.response(201, schemas.FullNotificationDeliverySchema)
+def resend_notification_delivery(owner: Owner | None, delivery_id: str) -> NotificationDelivery:
+    """Send a message again."""
+    owner = owner or current_user()
+    return service.resend(owner, queries.find_delivery(owner, numeric(delivery_id)))
+
+
+def _shown(channel: NotificationChannel) -> NotificationChannel:
+    """Return a channel with its settings, for those who have changed it."""
+    channel.shows_settings = True
+    return channel

@@ -21,7 +21,11 @@ class NotificationChannelSchema(Schema):
     enabled = fields.Boolean()
     state = fields.String()
     target = fields.String()
-    settings = fields.Computed(lambda channel: channel.settings, type="object")
+    settings = fields.Computed(
+        lambda channel: channel.settings if channel.shows_settings else {},
+        type="object",
+        metadata={"description": "Empty for those who may not change the channel: addresses and topics are secrets."},
+    )
     anonymous_actions = fields.Boolean()
     rate_per_minute = fields.Integer()
     failing_since = fields.Moment()

@@ -181,7 +181,7 @@ def _message(group: NotificationGroup, ids: list[int]) -> ChannelMessage:
         author = db.session.get(User, event.author_id) if event.kind == ALERT_ACKNOWLEDGED and event.author_id else None
         fields = texts.single(project, event, author)
     else:
-        fields = texts.several(project, counts, listed)
+        fields = texts.several(project, counts, listed, _repeated(ids))
     kinds = Counter[str]()
     for (kind, _), quantity in counts.items():
         kinds["triggered" if kind in OPENING else "resolved" if kind in ENDS else "other"] += quantity
@@ -214,6 +214,23 @@ def _counted(ids: list[int]) -> Counter[tuple[str, str]]:
         )
         for kind, severity, number in db.session.execute(rows):
             counts[kind, severity] += number
+    return counts
+
+
+def _repeated(ids: list[int]) -> Counter[texts.Line]:
+    """Count the events of each line, those that are not listed too."""
+    counts: Counter[texts.Line] = Counter()
+    event, title = NotificationEvent, NotificationEvent.snapshot["title"].as_string()
+    parts = (event.kind, event.severity, event.environment, title)
+    for start in range(0, len(ids), 500):
+        rows = (
+            select(*parts, func.count())
+            .join(NotificationItem, NotificationItem.event_id == event.id)
+            .where(NotificationItem.id.in_(ids[start : start + 500]))
+            .group_by(*parts)
+        )
+        for *line, number in db.session.execute(rows):
+            counts[texts.Line(*line)] += number
     return counts
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from project_service.areas.notifications import messages
 from project_service.areas.notifications.messages import ACKNOWLEDGED, ENDED, OPEN, OTHER, ChannelMessage, one_line
@@ -61,10 +61,24 @@ def single(project: Project, event: NotificationEvent, author: User | None) -> d
     } | fields
 
 
-def several(project: Project, counts: Counter[tuple[str, str]], listed: Sequence[NotificationEvent]) -> dict[str, Any]:
+class Line(NamedTuple):
+    """What events have in common that are one line of a message."""
+
+    kind: str
+    severity: str
+    environment: str | None
+    title: str
+
+
+def several(
+    project: Project,
+    counts: Counter[tuple[str, str]],
+    listed: Sequence[NotificationEvent],
+    repeated: Counter[Line],
+) -> dict[str, Any]:
     """Return the fields of a message about several events, of which the most severe are listed.
 
-    ``counts`` are by kind and severity.
+    ``counts`` are by kind and severity, ``repeated`` by line: the number of all events, those that are not listed too.
     """
     opened = Counter[str]()
     for (kind, severity), number in counts.items():
@@ -85,7 +99,7 @@ def several(project: Project, counts: Counter[tuple[str, str]], listed: Sequence
         headline = f"{ended} {noun} resolved in {project.name}"
     else:
         headline = f"{', '.join(parts)} in {project.name}"
-    lines, shown = _list(listed)
+    lines, shown = _list(listed, repeated)
     rest = sum(counts.values()) - shown
     return {
         "headline": headline,
@@ -108,7 +122,7 @@ def reminder(project: Project, events: Sequence[NotificationEvent]) -> dict[str,
         tag = f"[{fields['tag']}] " if fields["tag"] else ""
         headline = f"{words} {tag}{fields['headline']}"
         return fields | {"tag": "", "headline": headline, "mail_subject": f"{project.name} | {headline}"}
-    lines, shown = _list(events)
+    lines, shown = _list(events, Counter(map(line_of, events)))
     headline = f"{words} {len(events)} {_noun({event.subject_type for event in events})} in {project.name}"
     return {
         "headline": headline,
@@ -128,11 +142,10 @@ def build(project: Project, fields: dict[str, Any], **more: Any) -> ChannelMessa
     return ChannelMessage(project=project_of(project), **fields)
 
 
-def summary(event: NotificationEvent) -> str:
-    """Return the line of an event in a list."""
-    tag = TAGS.get(event.kind) or ("CLOSED" if event.kind == INCIDENT_CLOSED else event.severity.upper())
-    environment = f" — {event.environment}" if event.environment else ""
-    return f"[{tag}] {one_line(event.snapshot['title'])}{environment}"
+def _summary(line: Line) -> str:
+    tag = TAGS.get(line.kind) or ("CLOSED" if line.kind == INCIDENT_CLOSED else line.severity.upper())
+    environment = f" — {line.environment}" if line.environment else ""
+    return f"[{tag}] {one_line(line.title)}{environment}"
 
 
 def facts_of(event: NotificationEvent) -> dict[str, Any]:
@@ -203,16 +216,18 @@ def _incident(_project: Project, event: NotificationEvent, _author: User | None)
     }
 
 
-def _list(listed: Sequence[NotificationEvent]) -> tuple[list[str], int]:
-    """Return the lines of events, equal ones counted, and how many events they stand for."""
-    repeated: dict[str, int] = {}
-    for event in listed:
-        line = summary(event)
-        if line not in repeated and len(repeated) >= MAX_LISTED:
-            continue
-        repeated[line] = repeated.get(line, 0) + 1
-    lines = [line + (f" ({TIMES}{number})" if number > 1 else "") for line, number in repeated.items()]
-    return lines, sum(repeated.values())
+def line_of(event: NotificationEvent) -> Line:
+    """Return the line of an event."""
+    return Line(event.kind, event.severity, event.environment, event.snapshot["title"])
+
+
+def _list(listed: Sequence[NotificationEvent], repeated: Counter[Line]) -> tuple[list[str], int]:
+    """Return the first lines, with the number of events where there are several, and how many they stand for."""
+    shown = list(dict.fromkeys(map(line_of, listed)))
+    shown += [line for line, _ in repeated.most_common(MAX_LISTED) if line not in shown]
+    numbers = {line: repeated[line] for line in shown[:MAX_LISTED]}
+    lines = [_summary(line) + (f" ({TIMES}{number})" if number > 1 else "") for line, number in numbers.items()]
+    return lines, sum(numbers.values())
 
 
 def _by_severity(opened: Counter[str]) -> list[str]:

@@ -29,6 +29,7 @@ MAX_ANONYMOUS_BODY_BYTES = 1 << 20
 CREDENTIAL_HEADERS = ("HTTP_PRIVATE_TOKEN", "HTTP_AUTHORIZATION", "HTTP_X_SENTRY_AUTH")
 CREDENTIAL_PARAMETERS = ("private_token", "access_token", "sentry_key")
 MAX_BODY_KEY = "project_service.max_body_bytes"  # of the environment
+MAX_CACHED_PATHS = 256  # clients that send often, such as monitoring tools, use few addresses
 
 log = structlog.get_logger(__name__)
 
@@ -47,19 +48,14 @@ class ViewAdmission:
         self._paths = RawPaths(self._ask_view, endings)
         self._asking = TrustedProxies(self._paths, proxies.networks)
         self._routes = app.url_map.bind("localhost")
+        self._endpoint_of = functools.lru_cache(MAX_CACHED_PATHS)(self._find_endpoint)
         self._work_of_view = functools.cache(self._find_work)
 
     def work_of(self, environ: WSGIEnvironment) -> Work:
         """Return what the view of a request does."""
         method = environ["REQUEST_METHOD"]
         path = self._paths.path_of(environ)
-        endpoint = ""
-        if path is not None:
-            try:
-                rule, _ = self._routes.match(path.encode("latin-1").decode(errors="replace"), method, return_rule=True)
-                endpoint = rule.endpoint
-            except (HTTPException, RequestRedirect):
-                pass
+        endpoint = "" if path is None else self._endpoint_of(path, method)
         return self._work_of_view(endpoint, method in READ_METHODS, self._credential_of(environ) is not None)
 
     def sender_of(self, environ: WSGIEnvironment) -> RequestSender:
@@ -87,6 +83,14 @@ class ViewAdmission:
             if ask is not None:
                 environ[MAX_BODY_KEY] = ask()
         return ()
+
+    def _find_endpoint(self, path: str, method: str) -> str:
+        try:
+            rule, _ = self._routes.match(path.encode("latin-1").decode(errors="replace"), method, return_rule=True)
+        except (HTTPException, RequestRedirect):
+            return ""
+        endpoint: str = rule.endpoint
+        return endpoint
 
     def _find_work(self, endpoint: str, is_read: bool, has_credential: bool) -> Work:
         view: Any = self._app.view_functions.get(endpoint)

@@ -18,7 +18,7 @@ from project_service.areas.alerts.receivers.elements import (
 from project_service.areas.alerts.receivers.grouping import Mapping, fingerprint_of
 from project_service.areas.alerts.receivers.payload_values import is_blank, plain_text, value_at
 from project_service.areas.alerts.receivers.preset_messages import PresetMessage
-from project_service.areas.alerts.receivers.presets import ALERTMANAGER, GRAFANA, PRESETS, Preset
+from project_service.areas.alerts.receivers.presets import ALERTMANAGER, GRAFANA, PRESETS, RECOGNIZED, Preset
 from project_service.areas.alerts.receivers.reports import (
     DEFAULT_TITLE,
     MAX_SHOWN_CHARACTERS,
@@ -54,17 +54,29 @@ def parse(payload: dict[str, Any], rules: ReadingRules = NO_RULES) -> ParsedRequ
     """Parse a payload by the rules of an integration: one alert, or a batch of Alertmanager or Grafana."""
     if is_batch(payload):
         return _parse_batch(payload, rules)
+    notes = []
     preset = rules.preset
     if preset is None or preset.reads_plain_keys:
-        return ParsedRequest([parse_plain(payload, rules)])
+        preset = _recognized(payload, rules)
+        if preset is None:
+            return ParsedRequest([parse_plain(payload, rules)])
+        notes = [f"read as a message of {preset.name}, by its keys"]
     message = PresetMessage(payload, preset, rules)
     if (ignored := message.ignored()) is not None:
-        return ParsedRequest([], ignored[0], [ignored[1]])
+        return ParsedRequest([], ignored[0], [*notes, ignored[1]])
     variant = None if preset.is_batch else message.variant()
     if variant is None:
         note = f"read by its plain keys: it has no shape that the preset {preset.name} knows"
         return ParsedRequest([parse_plain(payload, rules)], notes=[note])
-    return ParsedRequest([message.report(variant)])
+    return ParsedRequest([message.report(variant)], notes=notes)
+
+
+def _recognized(payload: dict[str, Any], rules: ReadingRules) -> Preset | None:
+    """Return the preset of a tool that is known by its keys, unless the integration says what recovery is."""
+    if "end_time" in rules.mapping:
+        return None
+    found = (preset for preset in RECOGNIZED if PresetMessage(payload, preset, rules).is_recognized())
+    return next(found, None)
 
 
 def _parse_batch(batch: dict[str, Any], rules: ReadingRules) -> ParsedRequest:

@@ -51,6 +51,10 @@ class PresetMessage:
         self.payload, self.preset, self.rules = payload, preset, rules
         self._texts: dict[str, Any] = {}  # texts that are JSON objects, parsed once
 
+    def is_recognized(self) -> bool:
+        """Whether the message has the keys by which its tool is known."""
+        return all(self._holds(condition) for condition in self.preset.recognized)
+
     def ignored(self) -> tuple[Outcome, str] | None:
         """Return the outcome and the reason if this is no alert."""
         for rule in self.preset.ignored:

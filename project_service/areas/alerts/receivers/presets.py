@@ -42,7 +42,7 @@ OUTCOMES = {"test": Outcome.TEST, "no alert": Outcome.IGNORED, "subscription": O
 AUTHENTICATION = ("bearer", "basic", "url")
 VARIANT_KEYS = {"when", "map", "marker", "at", "resolved", "severity"}
 KEYS = (VARIANT_KEYS - {"when"}) | {
-    *("id", "name", "doc", "since", "note", "address", "auth", "batch", "ignore", "only", "variants"),
+    *("id", "name", "doc", "since", "note", "address", "auth", "batch", "recognize", "ignore", "only", "variants"),
     *("raise_severity", "unmatched_recovery", "zone", "blank", "strip_title", "enter", "samples"),
 }
 
@@ -132,6 +132,7 @@ class Preset:
     address: str
     auth: tuple[str, ...]
     is_batch: bool
+    recognized: tuple[Condition, ...]  # of messages that are read by it where an integration has no preset; empty: none
     ignored: tuple[IgnoreRule, ...]
     only: tuple[Condition, ...]
     variants: tuple[Variant, ...]
@@ -189,6 +190,7 @@ class _File:
             address=data.get("address", HTTP),
             auth=tuple(data.get("auth", ("bearer",))),
             is_batch=bool(data.get("batch")),
+            recognized=self._conditions(data.get("recognize", ()), "recognize"),
             ignored=tuple(self._ignored(rule) for rule in data.get("ignore", ())),
             only=self._conditions(data.get("only", ()), "only"),
             variants=tuple(self._variant(data | shape, shape, tables) for shape in shapes),
@@ -294,3 +296,4 @@ def _in_shell(text: str) -> str:
 FORMATS: dict[str, Callable[[str], str]] = {"text": str, "yaml": _in_json, "json": _in_json, "shell": _in_shell}
 
 PRESETS = load_presets()
+RECOGNIZED = tuple(preset for preset in PRESETS.values() if preset.recognized)

@@ -71,9 +71,19 @@ def test_a_case_of_a_public_report_is_right(app, project, name):
 
 
 @needs_cases
-@pytest.mark.parametrize("mapping", [{"fingerprint": ["ruleId"], "end_time": ["state"]}, None])
-def test_a_recovery_of_grafana_7_is_told_by_a_word(app, project, mapping):
-    fields = {"preset": "grafana-legacy"} if mapping is None else {}
+@pytest.mark.parametrize(
+    ("preset", "mapping"),
+    [
+        ("grafana-legacy", None),
+        ("", None),
+        ("generic", None),
+        ("", {"fingerprint": ["ruleId"]}),
+        ("", {"fingerprint": ["ruleId"], "end_time": ["state"]}),
+    ],
+    ids=["preset", "none", "generic", "fingerprint", "end"],
+)
+def test_a_recovery_of_grafana_7_is_told_by_a_word(app, project, preset, mapping):
+    fields = {"preset": preset} if preset else {}
     stored = {name: {"path": path, "type": "string"} for name, path in (mapping or {}).items()}
     send = make_receiver(app, project, mapping=stored, **fields)
 

@@ -195,7 +195,7 @@ def test_web_processes_that_are_killed_amid_matching_leave_all_states(moment, se
     assert wait_for(lambda: service.get("/-/readiness") == 200, service.patience)
 
     states = f"/projects/{project.id}/tracked_findings?per_page=1&state="
-    assert [gl.http_list(states + state).total for state in ("detected", "resolved")] == [9_000, 0]
+    assert [gl.http_list(states + state, iterator=True).total for state in ("detected", "resolved")] == [9_000, 0]
     assert upload(gl, project, after) == right == {**right, "new": 2_000, "known": 7_000, "resolved": 2_000}
 
 

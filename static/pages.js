@@ -120,6 +120,55 @@ for (const select of document.querySelectorAll("select[data-typed]")) {
   document.querySelector(`label[for="${select.id}"]`).htmlFor = field.id;
   select.after(field, list, fault);
 }
+// labels are picked one by one: each becomes a chip, and the field that is sent has their titles with commas between
+for (const field of document.querySelectorAll("input[data-picks]")) {
+  const options = document.getElementById(field.dataset.picks), typed = field.cloneNode(), chips = document.createElement("span");
+  const read = (text) => text.split(",").map((title) => title.trim()).filter(Boolean);
+  const find = (title) => [...options.options].find((option) => option.value.toLowerCase() === title.toLowerCase());
+  const write = (titles) => {
+    field.value = [...new Set(titles)].join(", ");
+    chips.replaceChildren(...read(field.value).map(makeChip));
+  };
+  const makeChip = (title) => {
+    const chip = document.createElement("button"), dot = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    const option = find(title);
+    dot.setAttribute("viewBox", "0 0 8 8");
+    dot.setAttribute("aria-hidden", "true");
+    dot.innerHTML = '<circle cx="4" cy="4" r="4"/>';
+    dot.firstChild.setAttribute("fill", option?.dataset.color ?? "#8c8c8c");
+    chip.type = "button";
+    chip.className = "label";
+    chip.setAttribute("aria-label", `Remove ${title}`);
+    chip.append(dot, option || !options.hasAttribute("data-complete") ? title : `${title} (new)`, " ×");
+    chip.addEventListener("click", () => {
+      write(read(field.value).filter((other) => other !== title));
+      typed.focus();
+    });
+    return chip;
+  };
+  const pick = () => {
+    write([...read(field.value), ...read(typed.value).map((title) => find(title)?.value ?? title)]);
+    typed.value = "";
+  };
+  typed.removeAttribute("name");
+  typed.value = "";
+  typed.id = `${field.id}-typed`;
+  document.querySelector(`label[for="${field.id}"]`).htmlFor = typed.id;
+  chips.className = "picked";
+  field.type = "hidden";
+  field.after(chips, typed);
+  write(read(field.value));
+  typed.addEventListener("input", (event) => {
+    if (typed.value.includes(",") || ((event.inputType ?? "insertReplacementText") === "insertReplacementText" && find(typed.value))) pick();
+  });
+  typed.addEventListener("change", pick);
+  typed.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && typed.value.trim()) {
+      event.preventDefault();
+      pick();
+    } else if (event.key === "Backspace" && !typed.value) write(read(field.value).slice(0, -1));
+  });
+}
 // people are suggested while a name is typed; without scripts the field takes a username
 for (const part of document.querySelectorAll("[data-suggests]")) {
   const field = part.querySelector("input"), list = document.createElement("datalist");
@@ -238,6 +287,13 @@ for (const part of document.querySelectorAll("[data-refreshes]")) {
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(part.id);
     if (fresh) part.innerHTML = fresh.innerHTML;
   }, 1000 * part.dataset.refreshes);
+}
+// one box checks all of a list
+for (const box of document.querySelectorAll("[data-checks]")) {
+  box.parentNode.hidden = false;
+  box.addEventListener("change", () => {
+    for (const other of document.getElementsByName(box.dataset.checks)) other.checked = box.checked;
+  });
 }
 // what has come to a list since it was shown: counted while the page is in sight
 const COUNTS_EVERY = 15000;

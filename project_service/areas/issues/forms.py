@@ -20,7 +20,11 @@ class IssueForm(Form):
     assignee_ids = SelectMultipleField(
         "Assignees", coerce=int, widget=ListWidget(prefix_label=False), option_widget=CheckboxInput()
     )
-    labels = StringField("Labels", description="Separated by commas.")
+    labels = StringField(
+        "Labels",
+        description="Separated by commas. Labels that do not exist are created.",
+        render_kw={"data-picks": "label-titles", "list": "label-titles", "autocomplete": "off"},
+    )
     milestone_id = SelectField("Milestone", coerce=int)
     due_date = DateField("Due date", [Optional()])
 

@@ -20,7 +20,7 @@ from project_service.areas.issues.queries import IssueFilter
 from project_service.domain.memberships import members_for_choice
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import INCIDENT, ISSUE, Issue, issues_of
-from project_service.domain.tracker.labels import Label, colors_of, usable_in
+from project_service.domain.tracker.labels import choices_of, colors_of
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.milestones import usable_in as usable_milestones
 from project_service.domain.users import user_by
@@ -174,13 +174,12 @@ def _page(project: Project, form: Form) -> str:
     )
 
 
-def suggestions_of(project: Project) -> dict[str, list[str]]:
-    """What fields for labels, milestones and people suggest."""
-    titles = select(Label.title).where(usable_in(project)).order_by(Label.title).limit(MAX_SUGGESTIONS)
+def suggestions_of(project: Project) -> dict[str, Any]:
+    """What fields for labels, milestones and people suggest; labels with their colours."""
     milestones = select(Milestone.title).where(usable_milestones(project)).order_by(Milestone.title)
     people = members_for_choice(project, MAX_SUGGESTIONS) if caller().user_id is not None else None
     return {
-        "labels": list(dict.fromkeys(db.session.scalars(titles))),
+        "labels": choices_of(project, MAX_SUGGESTIONS),
         "milestones": list(db.session.scalars(milestones.limit(MAX_SUGGESTIONS))),
         "people": [username for _, _, username in db.session.execute(people)] if people is not None else [],
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import redirect, render_template, request
+from flask import flash, redirect, render_template, request
 from sqlalchemy import select
 
 from project_service.access import panels, text_references, visible_notes
@@ -13,14 +13,14 @@ from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
 from project_service.areas.issues import queries, service, sidebar
 from project_service.areas.issues.forms import IssueForm, NoteForm
-from project_service.areas.issues.list_pages import suggestions_of
+from project_service.areas.issues.list_pages import MAX_SUGGESTIONS, suggestions_of
 from project_service.areas.issues.listing import IssueListing
 from project_service.areas.issues.queries import IssueFilter
 from project_service.domain.memberships import members_for_choice
 from project_service.domain.projects import Project
 from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.issues import Issue, find_issue
-from project_service.domain.tracker.labels import colors_of
+from project_service.domain.tracker.labels import choices_of, colors_of
 from project_service.domain.tracker.milestones import ACTIVE, Milestone, usable_in
 from project_service.domain.tracker.notes import Note
 from project_service.kit import markdown
@@ -61,7 +61,7 @@ panels.add(panels.Panel("milestone", 10, "issues/of_milestone.html", fill_milest
 @pages.allow(Ability.CREATE_ISSUES)
 def new_issue(project: Project) -> Any:
     """Show the form for a new issue."""
-    return render_template("issues/new.html", project=project, form=_form(project))
+    return _form_page(project, _form(project))
 
 
 @pages.post(f"{BASE_PATH}/new")
@@ -72,7 +72,7 @@ def create_issue(project: Project) -> Any:
     form = _form(project)
     if accepted := form.accepted(lambda: service.create_issue(caller(), project, **_fields(form))):
         return redirect(_address(project, accepted.result.iid))
-    return render_template("issues/new.html", project=project, form=form), 422
+    return _form_page(project, form), 422
 
 
 @pages.get(ONE)
@@ -87,7 +87,7 @@ def show_issue(issue: Issue) -> Any:
 @pages.allow(Ability.CHANGE_ISSUE)
 def edit_issue(issue: Issue) -> Any:
     """Show the form of one issue."""
-    return render_template("issues/edit.html", project=issue.project, issue=issue, form=_form(issue.project, issue))
+    return _form_page(issue.project, _form(issue.project, issue), issue)
 
 
 @pages.post(f"{ONE}/edit")
@@ -98,7 +98,7 @@ def update_issue(issue: Issue) -> Any:
     form = _form(issue.project, issue)
     if form.accepted(lambda: service.update_issue(caller(), issue, **_fields(form))):
         return redirect(_address(issue.project, issue.iid))
-    return render_template("issues/edit.html", project=issue.project, issue=issue, form=form), 422
+    return _form_page(issue.project, form, issue), 422
 
 
 @pages.post(f"{ONE}/state")
@@ -117,11 +117,12 @@ def change_state(issue: Issue) -> Any:
 @pages.signed_in
 @pages.allow(Ability.CHANGE_ISSUE)
 def change_field(issue: Issue) -> Any:
-    """Change one thing of an issue: an assignee, a label, the milestone or the due date."""
+    """Change one thing of an issue: an assignee, a label, the milestone, the due date, or who sees it."""
     if not allowed(caller(), Ability.ADMIN_ISSUES, issue.project):
         raise Forbidden
     form = Form()
     if form.accepted(lambda: sidebar.change_field(issue, request.form)):
+        flash(f"{sidebar.TITLES[request.form['field']]} saved.")
         return redirect(_address(issue.project, issue.iid))
     shown = NoteForm(formdata=None)
     shown.problems = form.problems
@@ -235,6 +236,13 @@ def delete_issue(issue: Issue) -> Any:
     project = issue.project
     issue_rules.delete_issue(issue)
     return redirect(f"/{project.full_path}/-/issues")
+
+
+def _form_page(project: Project, form: IssueForm, issue: Issue | None = None) -> str:
+    template = "issues/new.html" if issue is None else "issues/edit.html"
+    labels = choices_of(project, MAX_SUGGESTIONS) if "labels" in form else {}
+    is_complete = len(labels) < MAX_SUGGESTIONS
+    return render_template(template, project=project, issue=issue, form=form, labels=labels, is_complete=is_complete)
 
 
 def _note_page(note: Note, form: NoteForm) -> str:

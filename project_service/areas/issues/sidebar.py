@@ -62,6 +62,10 @@ def _due_date(_issue: Issue, value: str) -> dict[str, Any]:
         raise Invalid(due_date="must be a day, such as 2030-12-31.") from error
 
 
+def _confidential(_issue: Issue, value: str) -> dict[str, Any]:
+    return {"confidential": value == "true"}
+
+
 CHANGES: dict[str, Callable[[Issue, str], dict[str, Any]]] = {
     "assign": _assign,
     "unassign": _unassign,
@@ -69,4 +73,14 @@ CHANGES: dict[str, Callable[[Issue, str], dict[str, Any]]] = {
     "remove_label": _remove_label,
     "milestone": _milestone,
     "due_date": _due_date,
+    "confidential": _confidential,
+}
+TITLES = {  # of what each of them changes
+    "assign": "Assignees",
+    "unassign": "Assignees",
+    "add_label": "Labels",
+    "remove_label": "Labels",
+    "milestone": "Milestone",
+    "due_date": "Due date",
+    "confidential": "Visibility",
 }

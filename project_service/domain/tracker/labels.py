@@ -100,6 +100,14 @@ def colors_of(project: Project, titles: Collection[str]) -> dict[str, str]:
     return {row.title: row.color for row in rows}
 
 
+def choices_of(project: Project, limit: int) -> dict[str, str]:
+    """The labels that issues of a project may get, ordered by title, with their colours; ``limit`` titles at most."""
+    found = select(Label.title, Label.color).where(usable_in(project))
+    # the project's own come last, and so replace those of groups
+    rows = db.session.execute(found.order_by(Label.title, Label.project_id.is_not(None), Label.id).limit(limit))
+    return {row.title: row.color for row in rows}
+
+
 def text_color(color: str) -> str:
     """The colour in which the title of a label can be read: dark on what is bright."""
     match = HEX.fullmatch(color)

@@ -128,3 +128,19 @@ def test_the_sidebar_sets_the_milestone_and_refuses_what_does_not_fit(visit, iss
         for field, value in (("milestone", milestone), ("assign", "sam"), ("due_date", "soon"), ("title", "x"))
     ]
     assert (statuses, reload(issue).milestone.title) == ([302, 422, 422, 422], "v1")
+
+
+def test_forms_suggest_the_labels_that_exist_with_their_colours(visit, issues):
+    pages = [visit(RITA).get(f"{LIST}/{name}").text for name in ("new", "1/edit")]
+
+    for page in pages:
+        assert '<option value="bug" data-color="#ff0000"></option>' in page
+        assert 'data-picks="label-titles"' in page
+
+
+def test_the_sidebar_says_what_it_saved(visit, issues):
+    visitor = visit(RITA)
+    visitor.send(f"{LIST}/1/fields", field="confidential", value="true")
+    page = visitor.get(f"{LIST}/1").text
+
+    assert ("Visibility saved." in page, "Show to all" in page) == (True, True)

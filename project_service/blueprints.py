@@ -66,8 +66,10 @@ from project_service.areas.merge_requests import routes as merge_requests
 from project_service.areas.milestones import pages as milestones_pages
 from project_service.areas.milestones import routes as milestones
 from project_service.areas.namespaces import routes as namespaces
+from project_service.areas.notifications import project_panels as notification_panels
 from project_service.areas.notifications import timeline as notification_timeline
 from project_service.areas.notifications.actions import pages as notification_actions
+from project_service.areas.notifications.actions import unsubscribing as notification_unsubscribing
 from project_service.areas.notifications.channels import confirmation_pages as notification_links
 from project_service.areas.notifications.channels import pages as notification_channel_pages
 from project_service.areas.notifications.channels import routes as notification_channels
@@ -253,4 +255,6 @@ PAGES = (
 LOADED = (
     *(activity_pages, maintenance, alerts_home, errors_home, findings_home, issues_home, todos_home, transfers_home),
     notification_timeline,
+    notification_panels,
+    notification_unsubscribing,
 )

@@ -9,11 +9,11 @@ from sqlalchemy import func
 
 from project_service.access.identity import Caller
 from project_service.domain import todos
+from project_service.domain.notifications import levels
 from project_service.domain.projects import Project
 from project_service.domain.todos import TodoAction
 from project_service.domain.tracker.notes import Note
 from project_service.domain.users import ACTIVE, User, users
-from project_service.kit import mail
 from project_service.kit.db.session import db
 
 MENTION = re.compile(r"(?<![\w@/.])@([A-Za-z0-9_][A-Za-z0-9_.-]*)")
@@ -68,4 +68,4 @@ def notify(
     )
     shown = text if len(text) <= MAX_EXCERPT_CHARACTERS else text[:MAX_EXCERPT_CHARACTERS] + "…"
     body = f"{author.name} (@{author.username}) mentioned you:\n\n{shown}\n\n{address}\n"
-    mail.queue([user.email for user in others], f"{project.name} | {title}", body)
+    levels.mail_personally([user.id for user in others], project, title, body)

@@ -241,6 +241,7 @@ def values(
         "group channel_id": group_channel.id,
         "group notification_rule_id": group_rule.id,
         "channel_token": signed_links.sign_values(confirming.CONFIRM, [channel.id, None]),
+        "unsubscribe_token": signed_links.sign_values(confirming.STOP, [channel.id, None]),
         "stop_token": signed_links.sign_values(confirming.STOP, [channel.id, None]),
         "delivery_id": sample_data.make_notification(project, people[MAX]).id,
         "change": "done",

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
 from project_service.areas.notifications import deliveries_log, health, merging
-from project_service.areas.notifications.actions import links
+from project_service.areas.notifications.actions import links, unsubscribing
 from project_service.areas.notifications.channels import confirming
 from project_service.areas.notifications.kinds import KINDS, Answer, ChannelData, ChannelKind, Outgoing
 from project_service.areas.notifications.kinds.email import Email
@@ -130,6 +130,7 @@ class PersonSender(ChannelSender):
             return Loaded([None])
         urls = links.urls_for_user(logged, user)
         outgoing = Outgoing(message, data, delivery.idempotency_key, instance_settings.outgoing_policy(), *urls)
+        outgoing = replace(outgoing, unsubscribe_url=unsubscribing.link_for(user, logged.project))
         return Loaded([Prepared(Email(), outgoing)], f"user:{user.id}")
 
     def settle(self, delivery: Delivery, outcome: DeliveryOutcome, next_attempt_at: dt.datetime | None) -> None:
@@ -142,8 +143,12 @@ class PersonSender(ChannelSender):
 def outgoing_of(message: ChannelMessage, channel: NotificationChannel, key: str) -> Outgoing:
     """Return a message on its way to a channel."""
     data = ChannelData(channel.id, channel.name, dict(channel.settings), channel.secrets)
-    stop_url = confirming.stop_link(channel.id, channel.settings.get("address", "")) if channel.type == EMAIL else None
-    return Outgoing(message, data, key, instance_settings.outgoing_policy(), stop_url=stop_url)
+    if channel.type != EMAIL:
+        return Outgoing(message, data, key, instance_settings.outgoing_policy())
+    whose = (channel.id, channel.settings.get("address", ""))
+    stop_url, unsubscribe_url = confirming.stop_link(*whose), unsubscribing.link_for_channel(*whose)
+    policy = instance_settings.outgoing_policy()
+    return Outgoing(message, data, key, policy, stop_url=stop_url, unsubscribe_url=unsubscribe_url)
 
 
 def logged_of(delivery: Delivery) -> NotificationDelivery | None:

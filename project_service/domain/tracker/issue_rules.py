@@ -13,6 +13,7 @@ from project_service.domain.events import recording
 from project_service.domain.events.models import Action
 from project_service.domain.hook_payloads import IssueSnapshot, issue_payload
 from project_service.domain.note_payloads import is_confidential, note_payload
+from project_service.domain.notifications import levels
 from project_service.domain.projects import Project
 from project_service.domain.todos import TodoAction
 from project_service.domain.tracker import incident_events, issues, label_rules, labels
@@ -24,6 +25,7 @@ from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.locking import delete_locked, lock_row
 from project_service.kit.db.session import db
+from project_service.kit.http import urls
 from project_service.kit.http.errors import Invalid
 
 LONGEST_TITLE = 255
@@ -197,6 +199,8 @@ def _add_todos(author: User, issue: Issue, assignee_ids: Collection[int]) -> Non
     """Give new assignees, except the author, a to-do item."""
     others = [user_id for user_id in assignee_ids if user_id != author.id]
     todos.add(others, TodoAction.ASSIGNED, issue.project_id, issues.TARGET, [issue.id], author=author)
+    address = urls.absolute(f"/{issue.project.full_path}/-/issues/{issue.iid}")
+    levels.mail_assignees(others, author, issue.project, f"{issue.title} (#{issue.iid})", address)
 
 
 def check_issue(issue: Issue, labelled: Collection[str] = ()) -> None:

@@ -10,12 +10,14 @@ from sqlalchemy import Select, select, update
 
 from project_service.areas.alerts.models import ACKNOWLEDGING, TARGET, Alert, Status
 from project_service.domain import todos
+from project_service.domain.notifications import levels
 from project_service.domain.projects import Project
 from project_service.domain.todos import TodoAction
 from project_service.domain.tracker.notes import Note
 from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.session import db, insert, unique
+from project_service.kit.http import urls
 from project_service.kit.http.errors import Invalid
 
 MAX_ALERTS = 1000  # of one request
@@ -99,6 +101,9 @@ def _assign(author: User, project: Project, states: Sequence[AlertState], assign
     _add_notes(author, project, notes)
     if assignee is not None:
         todos.add([assignee.id], TodoAction.ASSIGNED, project.id, TARGET, before, author=author)
+        address = urls.absolute(f"/{project.full_path}/-/alert_management?assignee_username={assignee.username}")
+        number = f"{len(before)} alert{'' if len(before) == 1 else 's'}"
+        levels.mail_assignees([assignee.id], author, project, number, address)
     return set(before)
 
 

@@ -15,6 +15,7 @@ from project_service.areas.alerts.alerts import hooks, incidents, notifying
 from project_service.areas.alerts.alerts.incidents import note
 from project_service.areas.alerts.models import ACKNOWLEDGING, TARGET, Alert, IncidentSetting, Status
 from project_service.domain import todos
+from project_service.domain.notifications import levels
 from project_service.domain.projects import Project
 from project_service.domain.repositories import contents
 from project_service.domain.todos import TodoAction
@@ -24,6 +25,7 @@ from project_service.domain.users import ACTIVE, User, users
 from project_service.kit import clock
 from project_service.kit.db.locking import lock_row
 from project_service.kit.db.session import db, insert, unique
+from project_service.kit.http import urls
 from project_service.kit.http.errors import Invalid
 
 UNAUDITED = ("issue_template",)  # the text of the template that the audited key names
@@ -67,6 +69,8 @@ def assign(author: User, alert: Alert, assignee: User | None) -> None:
     note(author, alert, " and ".join(parts))
     if assignee is not None:
         todos.add([assignee.id], TodoAction.ASSIGNED, alert.project_id, TARGET, [alert.id], author=author)
+        address = urls.absolute(f"/{alert.project.full_path}/-/alert_management/{alert.iid}/details")
+        levels.mail_assignees([assignee.id], author, alert.project, f"Alert: {alert.title}", address)
 
 
 def assign_to_id(author: User, alert: Alert, user_id: int | None) -> None:

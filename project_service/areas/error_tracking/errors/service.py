@@ -18,6 +18,7 @@ from project_service.areas.error_tracking.errors.models import (
 )
 from project_service.areas.error_tracking.releases.models import ErrorRelease
 from project_service.domain import todos
+from project_service.domain.notifications import levels
 from project_service.domain.todos import TodoAction
 from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.issues import CLOSED, Issue
@@ -25,6 +26,7 @@ from project_service.domain.users import ACTIVE, User, users
 from project_service.kit import clock
 from project_service.kit.db.locking import delete_locked, lock_row
 from project_service.kit.db.session import db
+from project_service.kit.http import urls
 from project_service.kit.http.errors import Invalid
 
 RESOLVED_NOTE = "resolved the corresponding error and closed the issue"
@@ -90,6 +92,8 @@ def assign_to_id(author: User, error: TrackedError, user_id: int | None) -> None
     db.session.flush()
     if user is not None and is_new and user.id != author.id:
         todos.add([user.id], TodoAction.ASSIGNED, error.project_id, TARGET, [error.id], author=author)
+        address = urls.absolute(f"/{error.project.full_path}/-/error_tracking/{error.id}/details")
+        levels.mail_assignees([user.id], author, error.project, error.title, address)
 
 
 def delete_error(error: TrackedError) -> None:

@@ -44,6 +44,12 @@ def _usable_by(owner: Owner) -> ColumnElement[bool]:
     return NotificationChannel.id.in_(ids.where(own).union_all(ids.where(NotificationChannel.group_id.in_(above))))
 
 
+def failing_channels(owner: Owner) -> Select[NotificationChannel]:
+    """Select the channels that an owner may use and that fail."""
+    failing = NotificationChannel.failing_since.is_not(None) & NotificationChannel.enabled
+    return usable_channels(owner).where(failing)
+
+
 def find_channel(owner: Owner, channel_id: int) -> NotificationChannel:
     """Return one channel that belongs to an owner."""
     found = select(NotificationChannel).where(owned_by(NotificationChannel, owner))

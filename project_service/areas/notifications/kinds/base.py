@@ -49,6 +49,7 @@ class Outgoing:
     acknowledge_url: str | None = None
     resolve_url: str | None = None
     stop_url: str | None = None  # of a channel of the type e-mail
+    unsubscribe_url: str | None = None  # for mail programs
 
     @property
     def links(self) -> list[tuple[str, str]]:

@@ -65,6 +65,9 @@ def mail_of(outgoing: Outgoing) -> OutgoingMail:
         "Auto-Submitted": "auto-generated",
         "X-GitLab-NotificationReason": message.reason or f"channel {outgoing.channel.name}",
     }
+    if outgoing.unsubscribe_url is not None:
+        headers["List-Unsubscribe"] = f"<{outgoing.unsubscribe_url}>"
+        headers["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
     if message.reference is not None:
         headers["References"] = f"<{message.reference}@{host}>"
     if path := message.project.get("path_with_namespace"):

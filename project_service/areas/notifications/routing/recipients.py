@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections import defaultdict
 
 from sqlalchemy import or_, select
 
@@ -12,6 +11,7 @@ from project_service.domain import resource_bots
 from project_service.domain.access_levels import Role
 from project_service.domain.memberships import members_for_choice
 from project_service.domain.namespaces import Namespace, NamespaceAncestor
+from project_service.domain.notifications.levels import nearest_settings
 from project_service.domain.notifications.models import (
     ALERT,
     ALERT_RESOLVED,
@@ -21,7 +21,6 @@ from project_service.domain.notifications.models import (
     ERROR,
     ERROR_REGRESSION,
     FINDING,
-    GLOBAL,
     INCIDENT_OPENED,
     ISSUE,
     NEW_ERROR,
@@ -72,16 +71,7 @@ class Recipients:
     @functools.cached_property
     def levels(self) -> dict[int, NotificationSetting]:
         """The nearest setting of each user who has made one for the project, a group above or everywhere."""
-        setting = NotificationSetting
-        here = or_(
-            setting.project_id == self.project.id,
-            setting.group_id.in_(self.groups),
-            setting.project_id.is_(None) & setting.group_id.is_(None),
-        )
-        by_user: dict[int, list[NotificationSetting]] = defaultdict(list)
-        for row in db.session.scalars(select(setting).where(here, setting.level != GLOBAL)):
-            by_user[row.user_id].append(row)
-        return {user_id: min(rows, key=self._distance) for user_id, rows in by_user.items()}
+        return nearest_settings(self.project)
 
     def targets_of(self, rule: NotificationRule, event: NotificationEvent) -> list[str]:
         """Return the targets of a rule for an event, such as ``channel:3`` and ``user:7``."""
@@ -136,8 +126,3 @@ class Recipients:
     def _asks_for(self, user_id: int, kind: str) -> bool:
         setting = self.levels[user_id]
         return setting.level == WATCH or (setting.level == CUSTOM and bool(setting.events.get(kind)))
-
-    def _distance(self, setting: NotificationSetting) -> int:
-        if setting.project_id is not None:
-            return -1
-        return self.groups.index(setting.group_id) if setting.group_id is not None else len(self.groups)

@@ -92,6 +92,8 @@ class Ability(enum.Enum):
     READ_CODE = enum.auto()
     CONTRIBUTE_CODE = enum.auto()  # push, once the project is neither archived nor being imported
     PUSH_CODE = enum.auto()
+    READ_RELEASES = enum.auto()
+    ADMIN_RELEASES = enum.auto()
     READ_WIKI = enum.auto()
     READ_SNIPPETS = enum.auto()
     READ_INTERNAL_SNIPPETS = enum.auto()
@@ -166,6 +168,14 @@ RULES: dict[Ability, tuple[Rule, ...]] = {
     Ability.READ_CODE: (sees, has_from("repository", Role.REPORTER)),
     Ability.CONTRIBUTE_CODE: (at_least(Role.DEVELOPER), has("repository")),
     Ability.PUSH_CODE: (at_least(Role.DEVELOPER), has("repository"), is_not_archived, is_loaded),
+    Ability.READ_RELEASES: (sees, has_from("repository", Role.REPORTER), has("releases")),
+    Ability.ADMIN_RELEASES: (
+        at_least(Role.DEVELOPER),
+        has("repository"),
+        has("releases"),
+        is_not_archived,
+        is_loaded,
+    ),
     Ability.READ_WIKI: (sees, has("wiki")),
     Ability.READ_SNIPPETS: (sees, has("snippets")),
     Ability.READ_INTERNAL_SNIPPETS: (is_internal_or_member,),

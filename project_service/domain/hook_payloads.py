@@ -13,6 +13,7 @@ from project_service.domain.schemas import project_url
 from project_service.domain.tracker.issues import CLOSED, INCIDENT, Issue
 from project_service.domain.tracker.labels import Label
 from project_service.domain.tracker.milestones import Milestone
+from project_service.domain.user_pictures import picture_address
 from project_service.domain.users import User
 from project_service.kit.db.session import db
 from project_service.kit.http import urls
@@ -91,7 +92,7 @@ def user_of(user: User) -> dict[str, Any]:
         "id": user.id,
         "name": user.name,
         "username": user.username,
-        "avatar_url": urls.absolute_or_none(user.avatar_url),
+        "avatar_url": picture_address(user),
         "email": REDACTED,
     }
 

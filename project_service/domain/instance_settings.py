@@ -95,7 +95,7 @@ SETTINGS: dict[str, Setting] = {
     "error_tracking_events_per_error": Setting(int, 100, above_nothing),
     "error_tracking_max_event_size": Setting(int, 1 << 20, event_size_problem),
     "error_tracking_retention_days": Setting(int, 90, above_nothing),
-    "gravatar_enabled": Setting(bool, True),
+    "gravatar_enabled": Setting(bool, False),
     "import_sources": Setting(list, IMPORT_SOURCES, choices=tuple(IMPORT_SOURCES)),
     "max_attachment_size": Setting(int, 100, above_nothing),
     "max_export_size": Setting(int, 0, at_least_nothing),

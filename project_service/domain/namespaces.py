@@ -85,6 +85,8 @@ class Group(Namespace):
     mentions_disabled: Mapped[bool | None]
     lfs_enabled: Mapped[bool | None] = mapped_column(default=True, nullable=True)
     request_access_enabled: Mapped[bool | None] = mapped_column(default=True, nullable=True)
+    default_branch: Mapped[str | None]  # of new projects here and below
+    attributes: Mapped[dict[str, Any]] = mapped_column(default=dict, server_default="{}")  # stored for clients
     default_branch_protection: Mapped[int | None] = mapped_column(default=2, nullable=True)
 
 

@@ -42,6 +42,7 @@ class ProjectAccess:
     builds_access_level: str
     snippets_access_level: str
     security_and_compliance_access_level: str
+    releases_access_level: str
     owner_id: int | None  # of its namespace
     role: Role
 

@@ -39,6 +39,7 @@ FEATURES = (
     "operations",
     "analytics",
     "security_and_compliance",
+    "releases",
 )
 
 
@@ -67,6 +68,7 @@ class Project(Timestamps, Model):
     operations_access_level: Mapped[str] = mapped_column(default=ENABLED)
     analytics_access_level: Mapped[str] = mapped_column(default=ENABLED)
     security_and_compliance_access_level: Mapped[str] = mapped_column(default=PRIVATE)
+    releases_access_level: Mapped[str] = mapped_column(default=ENABLED, server_default=ENABLED)
     attributes: Mapped[dict[str, Any]] = mapped_column(default=dict)
     import_status: Mapped[str] = mapped_column(default="none")
     import_error: Mapped[str | None]

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from sqlalchemy import Column, ColumnElement, Table, delete, select, update
 
+from project_service.domain.avatars import remove_avatars
 from project_service.domain.bots import GHOST, bot
-from project_service.domain.namespaces import Namespace, UserNamespace
+from project_service.domain.namespaces import Namespace, UserNamespace, descendants_of
 from project_service.domain.projects import Project, folder_of, projects_below
 from project_service.domain.repositories import eviction, models, packs
 from project_service.domain.users import User
@@ -52,6 +53,10 @@ def remove_namespace(namespace_id: int) -> None:
         project_ids = list(db.session.scalars(projects_below(namespace)))
     jobs.for_each(project_ids, remove_project)
     with jobs.step():
+        group_ids = list(db.session.scalars(descendants_of(namespace)))
+    for group_id in group_ids:
+        remove_avatars("group", group_id)
+    with jobs.step():
         db.session.execute(delete(Namespace).where(Namespace.id == namespace_id))
 
 
@@ -65,6 +70,7 @@ def remove_user(user_id: int, hard_delete: bool = False) -> None:
         personal = db.session.scalar(select(UserNamespace.id).where(UserNamespace.owner_id == user_id))
     if personal is not None:
         remove_namespace(personal)
+    remove_avatars("user", user_id)
     for table in _children_of("users"):
         _empty(table, table.c[_column(table, "users")], user_id)
     for column in _authors():

@@ -6,10 +6,31 @@ from typing import Any
 
 from project_service.domain.access_levels import Visibility
 from project_service.domain.namespaces import GROUP, Namespace
-from project_service.domain.projects import DISABLED, Project
+from project_service.domain.projects import DISABLED, ENABLED, Project
+from project_service.domain.user_pictures import picture_address
 from project_service.domain.users import User
 from project_service.kit.http import fields, urls
 from project_service.kit.http.schemas import Embedded, Schema
+
+# features that later releases divide others into; their levels are stored for clients
+STORED_FEATURES = (
+    "environments",
+    "monitor",
+    "feature_flags",
+    "infrastructure",
+    "model_experiments",
+    "model_registry",
+    "container_registry",
+)
+EXPIRATION_POLICY_DEFAULTS = {
+    "cadence": "1d",
+    "enabled": False,
+    "keep_n": 10,
+    "older_than": "90d",
+    "name_regex": ".*",
+    "name_regex_keep": None,
+    "next_run_at": None,
+}
 
 
 def user_url(user: User) -> str:
@@ -35,7 +56,7 @@ class UserBasicSchema(Schema):
     name = fields.String()
     username = fields.String()
     state = fields.String()
-    avatar_url = fields.OwnAddress()
+    avatar_url = fields.Computed(picture_address)
     web_url = fields.Computed(user_url)
 
 
@@ -183,6 +204,38 @@ class ProjectSchema(ProjectBasicSchema):
     auto_devops_enabled = _attribute("auto_devops_enabled", False)
     auto_devops_deploy_strategy = _attribute("auto_devops_deploy_strategy", "continuous")
     autoclose_referenced_issues = _attribute("autoclose_referenced_issues", True)
+    releases_access_level = fields.String()
+    environments_access_level = _attribute("environments_access_level", ENABLED)
+    monitor_access_level = _attribute("monitor_access_level", ENABLED)
+    feature_flags_access_level = _attribute("feature_flags_access_level", ENABLED)
+    infrastructure_access_level = _attribute("infrastructure_access_level", ENABLED)
+    model_experiments_access_level = _attribute("model_experiments_access_level", ENABLED)
+    model_registry_access_level = _attribute("model_registry_access_level", ENABLED)
+    container_registry_access_level = _attribute("container_registry_access_level", ENABLED)
+    package_registry_access_level = _attribute("package_registry_access_level", ENABLED)
+    emails_enabled = fields.Computed(lambda project: not project.attributes.get("emails_disabled"), type="boolean")
+    squash_option = _attribute("squash_option", "default_off")
+    merge_commit_template = _attribute("merge_commit_template", None)
+    squash_commit_template = _attribute("squash_commit_template", None)
+    issue_branch_template = _attribute("issue_branch_template", None)
+    merge_request_title_regex = _attribute("merge_request_title_regex", None)
+    merge_request_title_regex_description = _attribute("merge_request_title_regex_description", None)
+    group_runners_enabled = _attribute("group_runners_enabled", True)
+    keep_latest_artifact = _attribute("keep_latest_artifact", True)
+    ci_separated_caches = _attribute("ci_separated_caches", True)
+    enforce_auth_checks_on_uploads = _attribute("enforce_auth_checks_on_uploads", True)
+    warn_about_potentially_unwanted_characters = _attribute("warn_about_potentially_unwanted_characters", True)
+    show_diff_preview_in_email = _attribute("show_diff_preview_in_email", True)
+    ci_forward_deployment_rollback_allowed = _attribute("ci_forward_deployment_rollback_allowed", True)
+    ci_allow_fork_pipelines_to_run_in_parent_project = _attribute(
+        "ci_allow_fork_pipelines_to_run_in_parent_project", True
+    )
+    resource_group_default_process_mode = _attribute("resource_group_default_process_mode", "unordered")
+    ci_pipeline_variables_minimum_override_role = _attribute("ci_pipeline_variables_minimum_override_role", "developer")
+    container_expiration_policy = fields.Computed(
+        lambda project: EXPIRATION_POLICY_DEFAULTS | project.attributes.get("container_expiration_policy", {}),
+        type="object",
+    )
 
 
 class ShareCreateSchema(Schema):

@@ -46,6 +46,9 @@ class User(Timestamps, Model):
     website_url: Mapped[str] = mapped_column(default="")
     organization: Mapped[str | None]
     job_title: Mapped[str] = mapped_column(default="")
+    pronouns: Mapped[str | None]
+    discord: Mapped[str] = mapped_column(default="", server_default="")
+    github: Mapped[str] = mapped_column(default="", server_default="")
     note: Mapped[str | None]
     extern_uid: Mapped[str | None]
     provider: Mapped[str | None]
@@ -68,6 +71,7 @@ class User(Timestamps, Model):
     two_factor_grace_started_at: Mapped[dt.datetime | None]
     namespace_id: Mapped[int | None]  # the personal namespace, which holds the foreign key; written once
     deleting_since: Mapped[dt.datetime | None]
+    is_bot: bool = False  # no column; set by queries for a response
 
     __table_args__ = (
         unique_unless_deleting("uq_users_username", "lower(username)"),

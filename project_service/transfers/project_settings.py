@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from project_service.areas.projects.schemas import (
+    LATER_SETTINGS,
     STORED_BOOLEANS,
     STORED_CHOICES,
     STORED_INTEGERS,
@@ -25,6 +26,7 @@ CI_CD = {
 # attributes that are exported only if they were imported: other writers leave them out or have other names for them
 ONLY_IF_IMPORTED = frozenset(
     {"emails_disabled", "lfs_enabled", "packages_enabled", "build_git_strategy", "merge_method", *AUTO_DEVOPS}
+    | LATER_SETTINGS
 )
 TAGS = ("tag_list", "topics")  # the name since release 14 is the second
 

@@ -75,6 +75,8 @@ PROJECT = {
     Ability.READ_CODE: (Role.REPORTER, ANYBODY),
     Ability.CONTRIBUTE_CODE: (Role.DEVELOPER,) * 2,
     Ability.PUSH_CODE: (Role.DEVELOPER,) * 2,
+    Ability.READ_RELEASES: (Role.REPORTER, ANYBODY),
+    Ability.ADMIN_RELEASES: (Role.DEVELOPER,) * 2,
     Ability.READ_WIKI: (Role.GUEST, ANYBODY),
     Ability.READ_SNIPPETS: (Role.GUEST, ANYBODY),
     Ability.READ_INTERNAL_SNIPPETS: (SIGNED_IN,) * 2,

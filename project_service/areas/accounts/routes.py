@@ -33,7 +33,8 @@ api = ApiBlueprint("users", __name__, description="People and their access token
 @api.response(200, user_schemas.UserAdminSchema)
 def show_current_user() -> WithSchema:
     """Show who you are."""
-    return WithSchema(user_schemas.UserAdminSchema if caller().admin else user_schemas.UserPublicSchema, current_user())
+    schema = user_schemas.UserAdminSchema if caller().admin else user_schemas.UserPublicSchema
+    return WithSchema(schema, _shown(current_user()))
 
 
 @api.get("/users")
@@ -49,10 +50,10 @@ def list_users(fields: dict[str, Any]) -> WithSchema:
         raise Forbidden("Not authorized to access /api/v4/users")
     if not current.admin and (fields.get("external") or fields.get("extern_uid")):
         raise Forbidden
-    return WithSchema(
-        user_schemas.UserAdminSchema if current.admin else UserBasicSchema,
-        user_queries.users_matching(current, **fields),
-    )
+    matching = user_queries.users_matching(current, **fields)
+    if not current.admin:
+        return WithSchema(UserBasicSchema, matching)
+    return WithSchema(user_schemas.UserAdminSchema, matching, lambda rows: user_queries.mark_bots(*rows))
 
 
 @api.get("/users/<user>")
@@ -61,9 +62,8 @@ def list_users(fields: dict[str, Any]) -> WithSchema:
 @api.response(200, user_schemas.UserDetailsSchema)
 def show_user(user: str) -> WithSchema:
     """Show one user."""
-    return WithSchema(
-        user_schemas.UserDetailsSchema if caller().admin else user_schemas.UserSchema, find_user(numeric(user))
-    )
+    schema = user_schemas.UserDetailsSchema if caller().admin else user_schemas.UserSchema
+    return WithSchema(schema, _shown(find_user(numeric(user))))
 
 
 @api.post("/users")
@@ -92,7 +92,7 @@ def update_user(fields: dict[str, Any], user: str) -> User:
     found = find_user(numeric(user))
     if "avatar" in fields:
         set_avatar(found, fields.pop("avatar") or None)
-    return service.update_user(found, **fields)
+    return _shown(service.update_user(found, **fields))
 
 
 @api.delete("/users/<user>")
@@ -220,6 +220,11 @@ def revoke_token(token: str) -> None:
 def rotate_token(fields: dict[str, Any], token: str) -> PersonalAccessToken:
     """Replace one personal access token by a new one."""
     return token_service.rotate_token(_token_or_unauthorized(token), **fields)
+
+
+def _shown(user: User) -> User:
+    user_queries.mark_bots(user)
+    return user
 
 
 def _current_token() -> PersonalAccessToken:

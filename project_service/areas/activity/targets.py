@@ -32,7 +32,7 @@ from project_service.kit.db.session import db
 
 SHOWN_COLUMNS = ("id", "project_id", "iid", "title", "filename", "slug", "issue_type")
 EVENT_COLUMNS = ("id", "action", "project_id", "target_type", "target_id", "author_id", "data", "created_at")
-USER_COLUMNS = ("id", "name", "username", "state", "avatar_url")
+USER_COLUMNS = ("id", "name", "username", "state", "avatar_url", "email")
 
 _events, _users, _projects = table_of(Event).c, table_of(User).c, table_of(Project).c
 _ids: Any = bindparam("ids", expanding=True)

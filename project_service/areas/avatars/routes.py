@@ -14,10 +14,10 @@ from project_service.areas.avatars import serving
 from project_service.domain import avatars
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
+from project_service.domain.user_pictures import gravatar_of, picture_address
 from project_service.domain.users import User, users
 from project_service.kit.db.session import db
 from project_service.kit.http import fields as parameters
-from project_service.kit.http import urls
 from project_service.kit.http.schemas import Schema
 
 api = ApiBlueprint("avatars", __name__, description="Pictures of users, groups and projects.")
@@ -26,7 +26,7 @@ api = ApiBlueprint("avatars", __name__, description="Pictures of users, groups a
 class AvatarSchema(Schema):
     """The address of a picture."""
 
-    avatar_url = parameters.OwnAddress()
+    avatar_url = parameters.Computed(picture_address)
 
 
 class AvatarUpdateSchema(Schema):
@@ -59,10 +59,10 @@ def update_own_avatar(fields: dict[str, Any]) -> User:
 @api.arguments(AvatarOfAddressSchema)
 @api.response(200)
 def show_avatar_of_address(fields: dict[str, Any]) -> dict[str, Any]:
-    """Show the address of the picture of the user with a public e-mail address; null without one."""
+    """Show the address of the picture of the user with a public e-mail address; null if nobody has it."""
     wanted = fields["email"].strip().lower()
     user = db.session.scalar(users().where(func.lower(User.public_email) == wanted).limit(1)) if wanted else None
-    return {"avatar_url": urls.absolute_or_none(user.avatar_url if user is not None else None)}
+    return {"avatar_url": gravatar_of(wanted) if user is None else picture_address(user)}
 
 
 @api.get("/projects/<project>/avatar")

@@ -13,6 +13,18 @@ PUBLIC = "public, max-age=300"
 PRIVATE = "private, max-age=300, must-revalidate"
 
 
+DAY = "public, max-age=86400"
+
+
+def respond_drawn(svg: str) -> Response:
+    """Return a picture that this server has drawn."""
+    headers = {"Content-Security-Policy": POLICY, "Cache-Control": DAY, "X-Content-Type-Options": "nosniff"}
+    response = Response(svg, mimetype="image/svg+xml", headers=headers)
+    response.add_etag()
+    response.make_conditional(request)
+    return response
+
+
 def respond(owner: Owner, *, cache: str = PRIVATE, inline: bool = True) -> Response:
     """Return the picture of an owner; ``NotFound`` without one."""
     name, content = avatars.read_avatar(owner)

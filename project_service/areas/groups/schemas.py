@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from project_service.areas.groups import stored_settings
 from project_service.domain.access_levels import VISIBILITIES, Visibility
 from project_service.domain.namespaces import PLANS
 from project_service.domain.schemas import GroupLinkSchema, ProjectSchema, namespace_url
@@ -18,6 +19,13 @@ SUBGROUP_LEVELS = ("owner", "maintainer")
 def visibility_text(subject: Any) -> str:
     """Return the visibility of a group or project as the API names it."""
     return Visibility(subject.visibility).text
+
+
+def _stored(name: str) -> fields.Computed:
+    """A setting of a group that the service keeps without acting on it."""
+    default = stored_settings.DEFAULTS[name]
+    kind = "boolean" if isinstance(default, bool) else "string"
+    return fields.Computed(lambda group: (group.attributes or {}).get(name, default), type=kind)
 
 
 class GroupSchema(Schema):
@@ -45,11 +53,24 @@ class GroupSchema(Schema):
     full_path = fields.String()
     created_at = fields.Moment()
     parent_id = fields.Integer()
+    default_branch = fields.String()
+    default_branch_protection_defaults = fields.Computed(
+        lambda group: stored_settings.protection_defaults(group.default_branch_protection), type="object"
+    )
+    emails_enabled = fields.Computed(lambda group: not group.emails_disabled, type="boolean")
+    shared_runners_setting = _stored("shared_runners_setting")
+    wiki_access_level = _stored("wiki_access_level")
+    lock_duo_features_enabled = _stored("lock_duo_features_enabled")
 
 
 class GroupDetailSchema(GroupSchema):
     """One group."""
 
+    membership_lock = _stored("membership_lock")
+    prevent_forking_outside_group = _stored("prevent_forking_outside_group")
+    prevent_sharing_groups_outside_hierarchy = _stored("prevent_sharing_groups_outside_hierarchy")
+    service_access_tokens_expiration_enforced = _stored("service_access_tokens_expiration_enforced")
+    enabled_git_access_protocol = _stored("enabled_git_access_protocol")
     shared_with_groups = fields.Array(Embedded(GroupLinkSchema))
     projects = fields.Array(Embedded(ProjectSchema))
     shared_projects = fields.Array(Embedded(ProjectSchema))
@@ -93,6 +114,17 @@ class GroupUpdateSchema(Schema):
     lfs_enabled = fields.Boolean()
     request_access_enabled = fields.Boolean()
     default_branch_protection = fields.Integer(choices=(0, 1, 2, 3, 4))
+    default_branch = fields.String()
+    default_branch_protection_defaults = fields.Hash()
+    emails_enabled = fields.Boolean()
+    shared_runners_setting = fields.String(choices=stored_settings.RUNNER_SETTINGS)
+    wiki_access_level = fields.String(choices=stored_settings.CHOICES["wiki_access_level"])
+    enabled_git_access_protocol = fields.String(choices=stored_settings.CHOICES["enabled_git_access_protocol"])
+    lock_duo_features_enabled = fields.Boolean()
+    membership_lock = fields.Boolean()
+    prevent_forking_outside_group = fields.Boolean()
+    prevent_sharing_groups_outside_hierarchy = fields.Boolean()
+    service_access_tokens_expiration_enforced = fields.Boolean()
     plan = fields.String(choices=PLANS)
     trial = fields.Boolean()
     trial_ends_on = fields.Date()

@@ -7,12 +7,14 @@ from typing import Any, TypedDict, Unpack
 
 from project_service.access import audit
 from project_service.access.identity import Caller
+from project_service.areas.groups import stored_settings
 from project_service.domain import instance_settings, path_registry, path_rules, removal
 from project_service.domain.access_levels import Role, Visibility
 from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.memberships import Membership, Share
 from project_service.domain.namespaces import MAX_NAMESPACE_DEPTH, Group, change_plan
 from project_service.domain.place_payloads import CREATED, REMOVED, announce_group
+from project_service.domain.repositories.refs import is_like_sha, is_valid_name
 from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.locking import delete_locked
@@ -21,7 +23,7 @@ from project_service.kit.http.errors import Conflict, Invalid, RecordNotFound
 
 MAX_DESCRIPTION_LENGTH = 500
 # derived from other columns, or noted by the service itself
-UNAUDITED = ("kind", "full_path", "full_name", "seats_in_use", "max_seats_used", "deleting_since")
+UNAUDITED = ("kind", "attributes", "full_path", "full_name", "seats_in_use", "max_seats_used", "deleting_since")
 
 
 class GroupFields(TypedDict, total=False):
@@ -43,6 +45,17 @@ class GroupFields(TypedDict, total=False):
     lfs_enabled: bool | None
     request_access_enabled: bool | None
     default_branch_protection: int | None
+    default_branch: str | None
+    default_branch_protection_defaults: dict[str, Any] | None
+    emails_enabled: bool | None
+    shared_runners_setting: str | None
+    wiki_access_level: str | None
+    enabled_git_access_protocol: str | None
+    lock_duo_features_enabled: bool | None
+    membership_lock: bool | None
+    prevent_forking_outside_group: bool | None
+    prevent_sharing_groups_outside_hierarchy: bool | None
+    service_access_tokens_expiration_enforced: bool | None
     plan: str | None
     trial: bool | None
     trial_ends_on: dt.date | None
@@ -53,7 +66,9 @@ def create_group(author: User, parent: Group | None, **requested: Unpack[GroupFi
     fields: dict[str, Any] = {**requested}
     fields.pop("parent_id", None)
     visibility = fields.pop("visibility", None) or instance_settings.setting("default_group_visibility")
-    group = Group(**_without_nulls(fields), visibility=Visibility.of(visibility))
+    stored_settings.set_views(fields, fields.get("default_branch_protection"))
+    attributes = stored_settings.taken_from(fields, {})
+    group = Group(**_without_nulls(fields), visibility=Visibility.of(visibility), attributes=attributes)
     _check(group, parent, new=True, chooser=author)
     path_registry.store_namespace(group, parent, Invalid(path=path_rules.TAKEN))
     db.session.add(
@@ -69,7 +84,9 @@ def update_group(requester: Caller, group: Group, **requested: Unpack[GroupField
     """Change a group; the full paths and names of everything below it are updated."""
     fields: dict[str, Any] = {**requested}
     visibility = fields.pop("visibility", None)
-    former = audit.settings_of(group, UNAUDITED)
+    former = _audited(group)
+    stored_settings.set_views(fields, group.default_branch_protection)
+    group.attributes = stored_settings.taken_from(fields, group.attributes or {})
     change_plan(group, **{name: fields.pop(name) for name in ("plan", "trial", "trial_ends_on") if name in fields})
     for name, value in _without_nulls(fields).items():
         setattr(group, name, value)
@@ -83,7 +100,7 @@ def update_group(requester: Caller, group: Group, **requested: Unpack[GroupField
         if path_registry.path_taken(full_path, besides=group):
             raise Invalid(path=path_rules.TAKEN)
     path_registry.move_namespace(group, Invalid(path=path_rules.TAKEN))
-    audit.record_changes("group", group, former, audit.settings_of(group, UNAUDITED))
+    audit.record_changes("group", group, former, _audited(group))
     return group
 
 
@@ -117,6 +134,10 @@ def unshare_group(group: Group, other_id: int) -> None:
     audit.record("group_share_with_group_link_removed", group, "Removed invited group", target=target)
 
 
+def _audited(group: Group) -> dict[str, Any]:
+    return audit.settings_of(group, UNAUDITED) | stored_settings.DEFAULTS | (group.attributes or {})
+
+
 def _check(group: Group, parent: Group | None, *, new: bool, chooser: User | Caller | None) -> None:
     problems: dict[str, list[str]] = {}
     if texts := path_rules.group_name_problems(group.name or ""):
@@ -124,6 +145,9 @@ def _check(group: Group, parent: Group | None, *, new: bool, chooser: User | Cal
     if texts := path_rules.namespace_path_problems(group.path or "", top_level=parent is None):
         problems["path"] = texts
     below = None if new else path_registry.visibility_problem_below(group)
+    group.default_branch = (group.default_branch or "").strip() or None
+    if group.default_branch and (is_like_sha(group.default_branch) or not is_valid_name(group.default_branch)):
+        problems["default_branch_name"] = ["is invalid"]
     if len(group.description or "") > MAX_DESCRIPTION_LENGTH:
         problems["description"] = [f"is too long (maximum is {MAX_DESCRIPTION_LENGTH} characters)"]
     restricted = path_registry.restriction_problem(group.visibility, chooser.admin) if chooser else None
@@ -136,5 +160,5 @@ def _check(group: Group, parent: Group | None, *, new: bool, chooser: User | Cal
 
 
 def _without_nulls(fields: dict[str, Any]) -> dict[str, Any]:
-    nullable = {"description", "auto_devops_enabled", "emails_disabled", "mentions_disabled"}
+    nullable = {"default_branch", "description", "auto_devops_enabled", "emails_disabled", "mentions_disabled"}
     return {name: value for name, value in fields.items() if value is not None or name in nullable}

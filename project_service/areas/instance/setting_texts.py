@@ -88,6 +88,10 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "Require two-factor authentication",
             "Users who have not set it up get no other page after the time below; git refuses their passwords.",
         ),
+        "gravatar_enabled": (
+            "Pictures of Gravatar",
+            "The API names Gravatar for users without a picture, which tells it a hash of their addresses.",
+        ),
         "ropc_without_client_credentials": (
             "Tokens for passwords",
             "Whether /oauth/token gives an access token of two hours for a name and a password.",
@@ -98,8 +102,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "audit_event_retention_days": ("Days that audit events are kept", "0 keeps them without limit."),
     },
 }
-# settings that are stored for clients only: pages do not show them
-WITHOUT_EFFECT = frozenset({"gravatar_enabled"})
 FEATURES = {
     IMPORT_PROJECT_FROM_REMOTE_FILE: (
         "Import of projects from an address",
@@ -110,6 +112,6 @@ FEATURES = {
 
 def grouped_settings() -> dict[str, dict[str, tuple[str, str]]]:
     """Return the settings that have an effect, by group; a last group has those without a text."""
-    known = {name for settings in GROUPS.values() for name in settings} | WITHOUT_EFFECT
+    known = {name for settings in GROUPS.values() for name in settings}
     others = {name: (name.replace("_", " ").capitalize(), "") for name in SETTINGS if name not in known}
     return GROUPS | ({"Others": others} if others else {})

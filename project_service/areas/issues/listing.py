@@ -34,7 +34,7 @@ ISSUE_COLUMNS = (
     *(column.name for column in table_of(Issue).columns if column.name not in ("extra", DESCRIPTION)),
     DESCRIPTION,
 )
-USER_COLUMNS = ("id", "name", "username", "state", "avatar_url")
+USER_COLUMNS = ("id", "name", "username", "state", "avatar_url", "email")
 
 _issues, _users, _milestones = table_of(Issue).c, table_of(User).c, table_of(Milestone).c
 _groups = table_of(Namespace).c

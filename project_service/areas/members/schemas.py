@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from project_service.domain.schemas import user_url
+from project_service.domain.user_pictures import picture_address
 from project_service.kit.http import fields
 from project_service.kit.http.schemas import Schema
 
@@ -21,7 +22,7 @@ class MemberSchema(Schema):
     name = _user_field("name")
     username = _user_field("username")
     state = _user_field("state")
-    avatar_url = fields.OwnAddress(attribute="user.avatar_url")
+    avatar_url = fields.Computed(lambda member: picture_address(member.user))
     web_url = fields.Computed(lambda member: user_url(member.user))
     access_level = fields.Integer(attribute="level")
     created_at = fields.Moment()

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from marshmallow.validate import Length
+
 from project_service.domain.access_levels import VISIBILITIES
 from project_service.domain.projects import DISABLED, ENABLED, FEATURES, PAGES, PRIVATE, PUBLIC
-from project_service.domain.schemas import ProjectSchema
+from project_service.domain.schemas import STORED_FEATURES, ProjectSchema
 from project_service.kit.http import fields
-from project_service.kit.http.schemas import Embedded, Schema
+from project_service.kit.http.schemas import Embedded, Nested, Schema
 
+MAX_PATTERN_LENGTH = 255
 LEVELS = (DISABLED, PRIVATE, ENABLED)
 STORED_BOOLEANS = (
     "packages_enabled",
@@ -29,16 +32,51 @@ STORED_BOOLEANS = (
     "printing_merge_request_link_enabled",
     "auto_devops_enabled",
     "autoclose_referenced_issues",
+    "group_runners_enabled",
+    "keep_latest_artifact",
+    "ci_separated_caches",
+    "enforce_auth_checks_on_uploads",
+    "warn_about_potentially_unwanted_characters",
+    "show_diff_preview_in_email",
+    "ci_forward_deployment_rollback_allowed",
+    "ci_allow_fork_pipelines_to_run_in_parent_project",
 )
 STORED_INTEGERS = ("ci_default_git_depth", "build_timeout")
-STORED_TEXTS = ("build_coverage_regex", "ci_config_path", "suggestion_commit_message")
+STORED_TEXTS = (
+    "build_coverage_regex",
+    "ci_config_path",
+    "suggestion_commit_message",
+    "merge_commit_template",
+    "squash_commit_template",
+    "issue_branch_template",
+    "merge_request_title_regex",
+    "merge_request_title_regex_description",
+)
 STORED_CHOICES = {
     "auto_cancel_pending_pipelines": ("disabled", "enabled"),
     "build_git_strategy": ("fetch", "clone"),
     "merge_method": ("ff", "rebase_merge", "merge"),
     "auto_devops_deploy_strategy": ("continuous", "manual", "timed_incremental"),
+    "squash_option": ("never", "always", "default_on", "default_off"),
+    "resource_group_default_process_mode": ("unordered", "oldest_first", "newest_first", "newest_ready_first"),
+    "ci_pipeline_variables_minimum_override_role": ("no_one_allowed", "developer", "maintainer", "owner"),
+    "package_registry_access_level": (*LEVELS, PUBLIC),
+    **{f"{feature}_access_level": LEVELS for feature in STORED_FEATURES},
 }
-STORED_SETTINGS = (*STORED_BOOLEANS, *STORED_INTEGERS, *STORED_TEXTS, *STORED_CHOICES)
+EXPIRATION_POLICY = "container_expiration_policy"
+STORED_SETTINGS = (*STORED_BOOLEANS, *STORED_INTEGERS, *STORED_TEXTS, *STORED_CHOICES, EXPIRATION_POLICY)
+# settings of later releases, which archives of 13.8 do not have
+LATER_SETTINGS = frozenset(
+    (
+        *STORED_BOOLEANS[STORED_BOOLEANS.index("group_runners_enabled") :],
+        *STORED_TEXTS[STORED_TEXTS.index("merge_commit_template") :],
+        *("squash_option", "resource_group_default_process_mode", "ci_pipeline_variables_minimum_override_role"),
+        *("package_registry_access_level", EXPIRATION_POLICY),
+        *(f"{feature}_access_level" for feature in STORED_FEATURES),
+    )
+)
+# what later releases call settings: the name of the setting, and whether its value is the opposite
+LATER_NAMES = {"emails_enabled": ("emails_disabled", True), "public_jobs": ("public_builds", False)}
 NULLABLE = (*STORED_TEXTS, "allow_merge_on_skipped_pipeline", "ci_default_git_depth", "emails_disabled")
 SWITCHES = {"issues_enabled": "issues", "merge_requests_enabled": "merge_requests", "wiki_enabled": "wiki"} | {
     "jobs_enabled": "builds",
@@ -126,6 +164,18 @@ class ProjectShowSchema(Schema):
     license = fields.Boolean(default=False)
 
 
+class ExpirationPolicySchema(Schema):
+    """When images of the container registry, which is not here, would be deleted; stored for clients."""
+
+    cadence = fields.String(choices=("1d", "7d", "14d", "1month", "3month"))
+    enabled = fields.Boolean()
+    keep_n = fields.Integer()
+    older_than = fields.String(choices=("7d", "14d", "30d", "60d", "90d"))
+    name_regex = fields.String(validate=Length(max=MAX_PATTERN_LENGTH))
+    name_regex_delete = fields.String(validate=Length(max=MAX_PATTERN_LENGTH))
+    name_regex_keep = fields.String(validate=Length(max=MAX_PATTERN_LENGTH))
+
+
 def _optional() -> dict[str, Any]:
     optional: dict[str, Any] = {
         "description": fields.String(),
@@ -143,6 +193,8 @@ def _optional() -> dict[str, Any]:
     optional |= {name: fields.Integer() for name in STORED_INTEGERS}
     optional |= {name: fields.String() for name in STORED_TEXTS}
     optional |= {name: fields.String(choices=choices) for name, choices in STORED_CHOICES.items()}
+    optional |= {name: fields.Boolean() for name in (*LATER_NAMES, "service_desk_enabled")}
+    optional[f"{EXPIRATION_POLICY}_attributes"] = Nested(ExpirationPolicySchema)
     return optional
 
 

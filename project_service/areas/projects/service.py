@@ -9,7 +9,7 @@ from project_service.access.abilities import Ability, judge
 from project_service.access.identity import Caller
 from project_service.access.roles import forget_roles
 from project_service.areas.projects import queries
-from project_service.areas.projects.schemas import NULLABLE, STORED_SETTINGS, SWITCHES
+from project_service.areas.projects.schemas import EXPIRATION_POLICY, LATER_NAMES, NULLABLE, STORED_SETTINGS, SWITCHES
 from project_service.domain import instance_settings, path_registry, path_rules, removal
 from project_service.domain.access_levels import Role, Visibility
 from project_service.domain.audit.recording import AuditTarget
@@ -30,6 +30,11 @@ from project_service.kit.db.session import add_unique, db
 from project_service.kit.http.errors import Conflict, Invalid, NotFound, RecordNotFound, ServiceError
 
 MAX_DESCRIPTION_LENGTH = 2000
+OPERATIONS_FEATURES = ("monitor", "environments", "feature_flags", "infrastructure")
+REGISTRIES = {
+    "packages_enabled": "package_registry_access_level",
+    "container_registry_enabled": "container_registry_access_level",
+}
 MAX_TOPICS_LENGTH, MAX_SETTING_LENGTH = 10_000, 10_000  # characters; not limits of GitLab
 
 
@@ -246,6 +251,19 @@ def _add_owner(project: Project, owner_id: int) -> None:
     db.session.flush()
 
 
+def _apply_later_features(project: Project, fields: dict[str, Any]) -> None:
+    """Let the settings of operations and registries, and what later releases divided them into, agree."""
+    operations = fields.get("operations_access_level")
+    for feature in OPERATIONS_FEATURES if operations else ():
+        if not fields.get(f"{feature}_access_level"):
+            fields[f"{feature}_access_level"] = operations
+    for switch, level in REGISTRIES.items():
+        if fields.get(level):
+            fields[switch] = fields[level] != DISABLED
+        elif fields.get(switch) is not None:
+            fields[level] = ENABLED if fields[switch] else DISABLED
+
+
 def apply(project: Project, fields: dict[str, Any]) -> None:
     """Set the fields that need no further validation."""
     if "description" in fields:
@@ -261,10 +279,24 @@ def apply(project: Project, fields: dict[str, Any]) -> None:
     for switch, feature in SWITCHES.items():
         if fields.get(switch) is not None:
             setattr(project, f"{feature}_access_level", ENABLED if fields[switch] else DISABLED)
+    _apply_stored(project, fields)
+
+
+def _apply_stored(project: Project, fields: dict[str, Any]) -> None:
+    for later, (name, is_opposite) in LATER_NAMES.items():
+        if fields.get(later) is not None:
+            fields[name] = fields[later] != is_opposite
+    _apply_later_features(project, fields)
     stored = {
         name: fields[name]
         for name in STORED_SETTINGS
         if name in fields and (fields[name] is not None or name in NULLABLE)
     }
+    policy = fields.get(f"{EXPIRATION_POLICY}_attributes")
+    if policy is not None:
+        given = {name: value for name, value in policy.items() if value is not None or name == "name_regex_keep"}
+        if "name_regex_delete" in given:
+            given["name_regex"] = given.pop("name_regex_delete")
+        stored[EXPIRATION_POLICY] = {**(project.attributes or {}).get(EXPIRATION_POLICY, {}), **given}
     if stored:
         project.attributes = {**(project.attributes or {}), **stored}

@@ -23,11 +23,12 @@ FEATURE_TEXTS = {
     "wiki": ("Wiki", ""),
     "snippets": ("Snippets", ""),
     "forking": ("Forks", ""),
+    "releases": ("Releases", "Releases with their notes and links. They need the repository."),
     "operations": ("Operations", ""),
     "analytics": ("Analytics", ""),
     PAGES: ("Pages", ""),
 }
-SERVED = ("issues", "merge_requests", "repository", "builds", "security_and_compliance")
+SERVED = ("issues", "merge_requests", "repository", "releases", "builds", "security_and_compliance")
 
 
 def _level_field(feature: str) -> SelectField:

@@ -28,7 +28,7 @@ from project_service.kit.http.errors import NotFound
 
 PROJECT_COLUMNS = tuple(column.name for column in table_of(Project).columns)
 NAMESPACE_COLUMNS = ("id", "name", "path", "kind", "full_path", "full_name", "parent_id", "avatar_url")
-OWNER_COLUMNS = ("id", "name", "username", "state", "avatar_url")
+OWNER_COLUMNS = ("id", "name", "username", "state", "avatar_url", "email")
 
 _projects, _namespaces, _users = table_of(Project), table_of(Namespace), table_of(User)
 _memberships, _ancestors = table_of(Membership).c, table_of(NamespaceAncestor).c

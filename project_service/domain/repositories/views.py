@@ -16,9 +16,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from project_service.domain import instance_settings
+from project_service.domain.namespaces import Group, Namespace, NamespaceAncestor
 from project_service.domain.projects import Project
 from project_service.domain.repositories import packs
 from project_service.domain.repositories.eviction import cache_of, clean_up
@@ -31,7 +32,7 @@ from project_service.domain.repositories.models import (
     repository_of,
     root,
 )
-from project_service.kit.db.session import snapshot
+from project_service.kit.db.session import db, snapshot
 
 FALLBACK_BRANCH = "main"
 MIN_AGE_SECONDS = 60  # of a view before it is removed: a reader may be about to lock it
@@ -87,7 +88,19 @@ def head_of(project: Project, repository: Repository | None) -> str:
     """The branch that HEAD names: the default branch, or what it is going to be."""
     named = project.default_branch if repository is None or repository.kind == CODE else None
     stored = repository.head if repository is not None else None
-    return named or stored or instance_settings.setting("default_branch_name") or FALLBACK_BRANCH
+    return named or stored or default_branch_of(project.namespace) or FALLBACK_BRANCH
+
+
+def default_branch_of(namespace: Namespace) -> str | None:
+    """The default branch of new projects: that of the nearest group above, or of the instance."""
+    above = (
+        select(Group.default_branch)
+        .join(NamespaceAncestor, NamespaceAncestor.ancestor_id == Group.id)
+        .where(NamespaceAncestor.namespace_id == namespace.id, Group.default_branch.is_not(None))
+        .order_by(func.length(Group.full_path).desc())
+    )
+    of_instance: str | None = instance_settings.setting("default_branch_name")
+    return db.session.scalar(above.limit(1)) or of_instance
 
 
 def machine_folder() -> Path:

@@ -9,18 +9,21 @@ from typing import Any
 
 from sqlalchemy import select
 
+from project_service.domain import avatars
 from project_service.domain.project_files import ProjectFile
-from project_service.domain.projects import folder_of
+from project_service.domain.projects import Project, folder_of
 from project_service.domain.repositories import bundles
 from project_service.domain.repositories.git import BadBundle
 from project_service.domain.tracker.snippets import Snippet
 from project_service.kit import jobs
 from project_service.kit.db.session import db, insert, unit_of_work
+from project_service.kit.http.errors import Invalid
 from project_service.kit.storage import storage
 from project_service.transfers.archive import layout, reader
 from project_service.transfers.archive.contents import Unpacked
 from project_service.transfers.importing.mapping.context import MAX_MESSAGE_LENGTH
-from project_service.transfers.importing.refusals import unreadable
+from project_service.transfers.importing.refusals import invalid, unreadable
+from project_service.transfers.importing.single_rows import failure_of
 from project_service.transfers.models import ImportFailure
 
 FILES_AT_ONCE = 50
@@ -40,6 +43,22 @@ def store_files(project_id: int, unpacked: Unpacked) -> None:
         with jobs.step():
             statement = insert(ProjectFile).on_conflict_do_nothing(index_elements=["project_id", "path"])
             db.session.execute(statement, rows)
+
+
+def adopt_avatar(project: Project) -> None:
+    """Make the avatar of an archive the picture of the project, or record why not; the file stays for exports."""
+    is_avatar = ProjectFile.path.startswith(f"{avatars.ARCHIVE_FOLDER}/", autoescape=True)
+    found = select(ProjectFile).where(ProjectFile.project_id == project.id, is_avatar).order_by(ProjectFile.path)
+    file = db.session.scalar(found.limit(1))
+    if file is None:
+        return
+    with storage().open(file.storage_name) as stream:
+        content = stream.read(avatars.MAX_BYTES + 1)
+    try:
+        avatars.store_avatar(project, file.filename, content)
+    except Invalid as error:
+        refused = invalid(f"Avatar {'; '.join(error.message['avatar'])}")
+        db.session.add(ImportFailure(project_id=project.id, **failure_of(refused, avatars.ARCHIVE_FOLDER, 0)))
 
 
 def check_snippets(project_id: int, unpacked: Unpacked) -> None:

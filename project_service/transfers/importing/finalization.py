@@ -32,6 +32,7 @@ from project_service.kit.http.errors import ServiceError
 from project_service.transfers.archive import layout, reader
 from project_service.transfers.archive.contents import BadArchive, Unpacked
 from project_service.transfers.importing.feature_levels import set_features
+from project_service.transfers.importing.files import adopt_avatar
 from project_service.transfers.importing.mapping.parsing import refuse_unstorable
 from project_service.transfers.importing.mapping.values import day_of, is_set, moment_of, text_of
 from project_service.transfers.importing.protected_refs import BRANCHES, TAGS, store_protected_refs
@@ -84,6 +85,7 @@ def finalize(project_import: ProjectImport, unpacked: Unpacked, users: UserMappi
         name: overrides[name] for name in OVERRIDDEN_ATTRIBUTES if name in overrides
     }
     _set_attributes(project, attributes)
+    adopt_avatar(project)
     set_features(project, first_row(unpacked, layout.FEATURES))
     settings = settings_in(attributes, *(first_row(unpacked, name) for name in (layout.AUTO_DEVOPS, layout.CI_CD)))
     project.attributes = {**(project.attributes or {}), **settings}

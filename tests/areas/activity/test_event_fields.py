@@ -45,7 +45,7 @@ def basic(user):
         "name": user.name,
         "username": user.username,
         "state": "active",
-        "avatar_url": None,
+        "avatar_url": f"http://localhost/-/avatars/user/{user.id}",
         "web_url": f"http://localhost/{user.username}",
     }
 

@@ -36,8 +36,14 @@ GROUP = {
     *("require_two_factor_authentication", "two_factor_grace_period", "project_creation_level", "auto_devops_enabled"),
     *("subgroup_creation_level", "emails_disabled", "mentions_disabled", "lfs_enabled", "default_branch_protection"),
     *("avatar_url", "request_access_enabled", "full_name", "full_path", "created_at", "parent_id"),
+    *("default_branch", "default_branch_protection_defaults", "emails_enabled", "shared_runners_setting"),
+    *("wiki_access_level", "lock_duo_features_enabled"),
 }
-DETAIL = GROUP | {"shared_with_groups", "projects", "shared_projects"}
+WITHOUT_PROJECTS = GROUP | {
+    *("membership_lock", "prevent_forking_outside_group", "prevent_sharing_groups_outside_hierarchy"),
+    *("service_access_tokens_expiration_enforced", "enabled_git_access_protocol", "shared_with_groups"),
+}
+DETAIL = WITHOUT_PROJECTS | {"projects", "shared_projects"}
 REFUSED = {
     401: {"message": "401 Unauthorized"},
     403: {"message": "403 Forbidden"},
@@ -221,6 +227,23 @@ def test_a_new_group_has_the_documented_keys(people, as_stranger):
         "full_path": "acme",
         "created_at": clock.isoformat(stored.created_at),
         "parent_id": None,
+        "default_branch": None,
+        "default_branch_protection_defaults": {
+            "allowed_to_push": [{"access_level": 40}],
+            "allow_force_push": False,
+            "allowed_to_merge": [{"access_level": 40}],
+            "code_owner_approval_required": False,
+            "developer_can_initial_push": False,
+        },
+        "emails_enabled": True,
+        "shared_runners_setting": "enabled",
+        "wiki_access_level": "enabled",
+        "lock_duo_features_enabled": False,
+        "membership_lock": False,
+        "prevent_forking_outside_group": False,
+        "prevent_sharing_groups_outside_hierarchy": False,
+        "service_access_tokens_expiration_enforced": True,
+        "enabled_git_access_protocol": None,
         "shared_with_groups": [],
         "projects": [],
         "shared_projects": [],
@@ -559,7 +582,7 @@ def test_a_group_shows_its_projects_and_shares(project, group, as_):
 def test_a_group_is_shown_without_projects_on_request(group, as_):
     response = as_(OLIVE).get(f"/groups/{group.id}?with_projects=false")
 
-    assert set(response.json) == GROUP | {"shared_with_groups"}
+    assert set(response.json) == WITHOUT_PROJECTS
 
 
 def test_a_group_shows_only_visible_projects(people, as_):
@@ -789,3 +812,52 @@ def test_group_id_0_is_not_found(as_stranger):
 
     assert (response.status_code, response.json) == (404, {"message": "404 Group Not Found"})
     assert as_stranger.get("/groups").json == []
+
+
+STORED = {
+    "default_branch": "trunk",
+    "shared_runners_setting": "disabled_and_overridable",
+    "wiki_access_level": "private",
+    "lock_duo_features_enabled": True,
+    "membership_lock": True,
+    "prevent_forking_outside_group": True,
+    "prevent_sharing_groups_outside_hierarchy": True,
+    "service_access_tokens_expiration_enforced": False,
+    "enabled_git_access_protocol": "http",
+    "emails_enabled": False,
+}
+
+
+def test_settings_for_clients_are_stored_and_answered_back(as_, group, people):
+    answers = [as_(OLIVE).put(f"/groups/{group.id}", json={name: value}) for name, value in STORED.items()]
+    shown = as_(OLIVE).get(f"/groups/{group.id}").json
+
+    assert {answer.status_code for answer in answers} == {200}
+    assert {name: shown[name] for name in STORED} == STORED
+    assert shown["emails_disabled"] is True
+    renamed = as_(OLIVE).put(f"/groups/{group.id}", json={"shared_runners_setting": "disabled_with_override"})
+    assert renamed.json["shared_runners_setting"] == "disabled_and_overridable"
+
+
+def test_the_protection_of_default_branches_has_two_notations(as_, group, people):
+    wanted = {"allowed_to_push": [{"access_level": 30}], "allow_force_push": False}
+
+    changed = as_(OLIVE).put(f"/groups/{group.id}", json={"default_branch_protection_defaults": wanted})
+    none = wanted | {"allowed_to_push": [{"access_level": 0}]}
+    refused = as_(OLIVE).put(f"/groups/{group.id}", json={"default_branch_protection_defaults": none})
+
+    assert (changed.status_code, changed.json["default_branch_protection"]) == (200, 1)
+    message = {"message": {"default_branch_protection_defaults": ["is not supported"]}}
+    assert (refused.status_code, refused.json) == (400, message)
+
+
+def test_new_projects_begin_with_the_default_branch_of_the_nearest_group(as_admin, group):
+    below = make_group("tools", parent=group)
+    as_admin.put(f"/groups/{group.id}", json={"default_branch": "trunk"})
+    body = {"name": "Till", "namespace_id": below.id, "initialize_with_readme": True}
+
+    created = as_admin.post("/projects", json=body).json
+    invalid = as_admin.put(f"/groups/{group.id}", json={"default_branch": "a..b"})
+
+    assert as_admin.get(f"/projects/{created['id']}").json["default_branch"] == "trunk"
+    assert (invalid.status_code, invalid.json) == (400, {"message": {"default_branch_name": ["is invalid"]}})

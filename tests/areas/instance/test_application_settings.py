@@ -24,7 +24,7 @@ DEFAULTS = {
     "error_tracking_events_per_error": 100,
     "error_tracking_max_event_size": 1_048_576,
     "error_tracking_retention_days": 90,
-    "gravatar_enabled": True,
+    "gravatar_enabled": False,
     "max_attachment_size": 100,
     "max_export_size": 0,
     "max_import_size": 0,

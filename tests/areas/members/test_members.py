@@ -170,7 +170,7 @@ def test_a_member_has_the_documented_keys(project, as_maintainer):
             "name": "Lin Tao",
             "username": "lin",
             "state": "active",
-            "avatar_url": None,
+            "avatar_url": f"http://localhost/-/avatars/user/{member.id}",
             "web_url": "http://localhost/lin",
             "access_level": 30,
             "created_at": clock.isoformat(membership.created_at),

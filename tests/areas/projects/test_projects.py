@@ -37,28 +37,43 @@ BASIC_KEYS = {
     *("default_branch", "tag_list", "topics", "ssh_url_to_repo", "http_url_to_repo", "web_url", "readme_url"),
     *("avatar_url", "forks_count", "star_count", "last_activity_at", "namespace", "visibility"),
 }
-PROJECT_KEYS = BASIC_KEYS | {
-    *("_links", "packages_enabled", "empty_repo", "archived", "resolve_outdated_diff_discussions"),
-    *("container_registry_enabled", "issues_enabled", "merge_requests_enabled", "wiki_enabled", "jobs_enabled"),
-    *("snippets_enabled", "service_desk_enabled", "service_desk_address", "can_create_merge_request_in"),
-    *("issues_access_level", "repository_access_level", "merge_requests_access_level", "forking_access_level"),
-    *("wiki_access_level", "builds_access_level", "snippets_access_level", "pages_access_level"),
-    *(
-        "operations_access_level",
-        "analytics_access_level",
-        "security_and_compliance_access_level",
-        "emails_disabled",
-        "shared_runners_enabled",
-        "lfs_enabled",
-    ),
-    *("creator_id", "import_status", "open_issues_count", "ci_default_git_depth", "ci_forward_deployment_enabled"),
-    *("public_jobs", "build_timeout", "auto_cancel_pending_pipelines", "build_coverage_regex", "ci_config_path"),
-    *("shared_with_groups", "only_allow_merge_if_pipeline_succeeds", "allow_merge_on_skipped_pipeline"),
-    *("restrict_user_defined_variables", "request_access_enabled", "remove_source_branch_after_merge"),
-    *("only_allow_merge_if_all_discussions_are_resolved", "printing_merge_request_link_enabled", "merge_method"),
-    *("suggestion_commit_message", "auto_devops_enabled", "auto_devops_deploy_strategy"),
-    "autoclose_referenced_issues",
+KEYS_OF_LATER_RELEASES = {
+    *("releases_access_level", "environments_access_level", "monitor_access_level", "feature_flags_access_level"),
+    *("infrastructure_access_level", "model_experiments_access_level", "model_registry_access_level"),
+    *("container_registry_access_level", "package_registry_access_level", "emails_enabled", "squash_option"),
+    *("merge_commit_template", "squash_commit_template", "issue_branch_template", "merge_request_title_regex"),
+    *("merge_request_title_regex_description", "group_runners_enabled", "keep_latest_artifact"),
+    *("ci_separated_caches", "enforce_auth_checks_on_uploads", "warn_about_potentially_unwanted_characters"),
+    *("show_diff_preview_in_email", "ci_forward_deployment_rollback_allowed"),
+    *("ci_allow_fork_pipelines_to_run_in_parent_project", "resource_group_default_process_mode"),
+    *("ci_pipeline_variables_minimum_override_role", "container_expiration_policy"),
 }
+PROJECT_KEYS = (
+    BASIC_KEYS
+    | KEYS_OF_LATER_RELEASES
+    | {
+        *("_links", "packages_enabled", "empty_repo", "archived", "resolve_outdated_diff_discussions"),
+        *("container_registry_enabled", "issues_enabled", "merge_requests_enabled", "wiki_enabled", "jobs_enabled"),
+        *("snippets_enabled", "service_desk_enabled", "service_desk_address", "can_create_merge_request_in"),
+        *("issues_access_level", "repository_access_level", "merge_requests_access_level", "forking_access_level"),
+        *("wiki_access_level", "builds_access_level", "snippets_access_level", "pages_access_level"),
+        *(
+            "operations_access_level",
+            "analytics_access_level",
+            "security_and_compliance_access_level",
+            "emails_disabled",
+            "shared_runners_enabled",
+            "lfs_enabled",
+        ),
+        *("creator_id", "import_status", "open_issues_count", "ci_default_git_depth", "ci_forward_deployment_enabled"),
+        *("public_jobs", "build_timeout", "auto_cancel_pending_pipelines", "build_coverage_regex", "ci_config_path"),
+        *("shared_with_groups", "only_allow_merge_if_pipeline_succeeds", "allow_merge_on_skipped_pipeline"),
+        *("restrict_user_defined_variables", "request_access_enabled", "remove_source_branch_after_merge"),
+        *("only_allow_merge_if_all_discussions_are_resolved", "printing_merge_request_link_enabled", "merge_method"),
+        *("suggestion_commit_message", "auto_devops_enabled", "auto_devops_deploy_strategy"),
+        "autoclose_referenced_issues",
+    }
+)
 MAINTAINER_KEYS = {"import_error", "build_git_strategy"}
 REFUSED = {
     401: {"message": "401 Unauthorized"},
@@ -312,7 +327,7 @@ def test_a_project_has_the_documented_keys(people, as_stranger):
             "name": "Sam",
             "username": "sam",
             "state": "active",
-            "avatar_url": None,
+            "avatar_url": f"http://localhost/-/avatars/user/{people[SAM].id}",
             "web_url": "http://localhost/sam",
         },
         "archived": False,
@@ -1047,3 +1062,53 @@ def test_null_clears_optional_fields(project, as_):
     response = client.put(f"/projects/{project.id}", json={"ci_config_path": None, "ci_default_git_depth": None})
 
     assert (response.json["ci_config_path"], response.json["ci_default_git_depth"]) == (None, None)
+
+
+LATER_SETTINGS = {
+    "squash_option": "always",
+    "environments_access_level": "private",
+    "monitor_access_level": "disabled",
+    "model_registry_access_level": "private",
+    "package_registry_access_level": "public",
+    "emails_enabled": False,
+    "merge_commit_template": "%{title}",
+    "keep_latest_artifact": False,
+    "resource_group_default_process_mode": "newest_first",
+    "ci_pipeline_variables_minimum_override_role": "maintainer",
+    "public_jobs": False,
+}
+
+
+def test_settings_of_later_releases_are_stored_and_answered_back(as_maintainer, project):
+    path = f"/projects/{project.id}"
+    answers = [as_maintainer.put(path, json={name: value}) for name, value in LATER_SETTINGS.items()]
+    as_maintainer.put(path, json={"container_expiration_policy_attributes": {"enabled": True, "keep_n": 5}})
+
+    shown = as_maintainer.get(path).json
+
+    assert [answer.status_code for answer in answers] == [200] * len(LATER_SETTINGS)
+    assert {name: shown[name] for name in LATER_SETTINGS} == LATER_SETTINGS
+    policy = {"cadence": "1d", "enabled": True, "keep_n": 5, "older_than": "90d", "name_regex": ".*"}
+    assert shown["container_expiration_policy"] == policy | {"name_regex_keep": None, "next_run_at": None}
+    refused = as_maintainer.put(path, json={"squash_option": "maybe"})
+    assert (refused.status_code, refused.json) == (400, {"error": "squash_option does not have a valid value"})
+
+
+def test_operations_and_registries_have_views_of_later_releases(as_maintainer, project):
+    changes = {"operations_access_level": "private", "monitor_access_level": "disabled", "packages_enabled": False}
+
+    shown = as_maintainer.put(f"/projects/{project.id}", json=changes).json
+
+    names = ("monitor", "environments", "feature_flags", "infrastructure", "package_registry")
+    levels = [shown[f"{name}_access_level"] for name in names]
+    assert levels == ["disabled", "private", "private", "private", "disabled"]
+
+
+@pytest.mark.parametrize(("level", "statuses"), [("private", [200, 403]), ("disabled", [403, 403])])
+def test_the_access_level_of_releases_applies(level, statuses, as_, as_admin, project):
+    as_admin.put(f"/groups/{project.namespace_id}", json={"visibility": "public"})
+    as_admin.put(f"/projects/{project.id}", json={"visibility": "public", "releases_access_level": level})
+
+    found = [as_(person).get(f"/projects/{project.id}/releases").status_code for person in (DEV, SAM)]
+
+    assert found == statuses

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, exists, func, or_
 
 from project_service.access.identity import Caller
+from project_service.domain import resource_bots
 from project_service.domain.memberships import Membership, owners_of
 from project_service.domain.namespaces import Group, groups
 from project_service.domain.projects import Project
@@ -16,6 +17,13 @@ from project_service.domain.users import ACTIVE, BLOCKED, User, users
 from project_service.kit.db import searching
 
 ADMIN_FILTERS = ("created_after", "created_before", "order_by", "sort", "two_factor", "without_projects")
+
+
+def mark_bots(*found: User) -> None:
+    """Note which of some users are bots of projects and groups, for a response."""
+    bot_ids = resource_bots.bots_among(user.id for user in found)
+    for user in found:
+        user.is_bot = user.id in bot_ids
 
 
 def users_matching(caller: Caller, **filters: Any) -> Select[User]:

@@ -18,6 +18,10 @@ def _identities(user: User) -> list[dict[str, Any]]:
     return [{"provider": user.provider, "extern_uid": user.extern_uid}]
 
 
+def _work_information(user: User) -> str | None:
+    return " at ".join(part for part in (user.job_title, user.organization) if part) or None
+
+
 class UserSchema(UserBasicSchema):
     """A user as shown to other users."""
 
@@ -32,6 +36,15 @@ class UserSchema(UserBasicSchema):
     website_url = fields.String()
     organization = fields.String()
     job_title = fields.String()
+    pronouns = fields.String()
+    discord = fields.String()
+    github = fields.String()
+    bot = fields.Boolean(attribute="is_bot")
+    work_information = fields.Computed(_work_information)
+    followers = fields.Constant(0)
+    following = fields.Constant(0)
+    is_followed = fields.Constant(False)
+    local_time = fields.Constant(None)
 
 
 class UserPublicSchema(UserSchema):
@@ -114,6 +127,9 @@ class UserUpdateSchema(Schema):
     public_email = fields.String()
     organization = fields.String()
     job_title = fields.String()
+    pronouns = fields.String()
+    discord = fields.String()
+    github = fields.String()
     note = fields.String()
     skype = fields.String()
     linkedin = fields.String()

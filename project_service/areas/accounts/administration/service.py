@@ -24,7 +24,7 @@ from project_service.kit.http.errors import Conflict, Forbidden, Invalid
 from project_service.kit.security import passwords, tokens
 
 EMAIL = re.compile(r"[^@\s<>\"]+@[^@\s<>\"]+")
-MAX_BIO_LENGTH = 255
+MAX_LENGTHS = {"bio": 255, "pronouns": 50, "discord": 500, "github": 500}  # characters
 MAX_NAME_LENGTH = MAX_EMAIL_LENGTH = path_rules.LONGEST
 EMAIL_TAKEN = "Email has already been taken"
 USERNAME_TAKEN = "Username has already been taken"
@@ -58,6 +58,9 @@ class UserFields(TypedDict, total=False):
     public_email: str | None
     organization: str | None
     job_title: str | None
+    pronouns: str | None
+    discord: str | None
+    github: str | None
     note: str | None
     skype: str | None
     linkedin: str | None
@@ -183,7 +186,7 @@ def create_user_for(**fields: Unpack[UserFields]) -> tuple[User, str]:
 
 
 def _without_nulls(fields: dict[str, Any]) -> dict[str, Any]:
-    nullable = {"location", "organization", "note", "extern_uid", "provider"}
+    nullable = {"location", "organization", "pronouns", "note", "extern_uid", "provider"}
     return {name: value for name, value in fields.items() if value is not None or name in nullable}
 
 
@@ -222,8 +225,11 @@ def _check(user: User, password: str, *, new: bool) -> None:
         problems["username"] = texts
     if (user.projects_limit or 0) < 0:
         problems["projects_limit"] = ["must be greater than or equal to 0"]
-    if len(user.bio or "") > MAX_BIO_LENGTH:
-        problems["bio"] = [f"is too long (maximum is {MAX_BIO_LENGTH} characters)"]
+    problems |= {
+        name: [f"is too long (maximum is {length} characters)"]
+        for name, length in MAX_LENGTHS.items()
+        if len(getattr(user, name) or "") > length
+    }
     if user.admin and is_bot(user.id):
         problems["admin"] = ["cannot be set for bots"]
     if problems:

@@ -25,6 +25,10 @@ class ProfileForm(OwnPasswordForm):
     name = StringField("Full name", render_kw={"autocomplete": "name"})
     email = EmailField("E-mail", render_kw={"autocomplete": "email"})
     bio = TextAreaField("About you", render_kw={"rows": 3}, description="At most 255 characters, seen by everyone.")
+    pronouns = StringField("Pronouns", description="At most 50 characters.")
+    job_title = StringField("Job title", render_kw={"autocomplete": "organization-title"})
+    organization = StringField("Organization", render_kw={"autocomplete": "organization"})
+    location = StringField("Location")
     theme = RadioField("Theme", choices=THEME_TEXTS)
     time_zone = SelectField(
         "Time zone",

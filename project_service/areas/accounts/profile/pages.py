@@ -20,6 +20,7 @@ from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.http.forms import Form
 
 pages = PageBlueprint("profile_pages", __name__)
+ABOUT = ("pronouns", "job_title", "organization", "location")
 PROFILE, PASSWORD, SESSIONS = "/-/profile", "/-/profile/password", "/-/profile/sessions"
 navigation.add(navigation.NavigationEntry("Profile", PROFILE, 0, Ability.SIGNED_IN), "account")
 navigation.add(navigation.NavigationEntry("Password", PASSWORD, 10, Ability.SIGNED_IN), "account")
@@ -43,6 +44,7 @@ def save_profile() -> Any:
     form, user = ProfileForm(), current_user()
     fields = {"name": form.name.data or "", "email": (form.email.data or "").strip(), "theme": form.theme.data}
     fields["time_zone"] = form.time_zone.data or ""
+    fields |= {name: (form[name].data or "").strip() for name in ABOUT}
     fields["bio"] = (form.bio.data or "").replace("\r\n", "\n")
 
     def change() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from flask import flash, redirect, render_template, request
 
 from project_service.access import navigation, text_references
-from project_service.access.abilities import Ability
+from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
 from project_service.access.pages import PageBlueprint
 from project_service.access.rules import at_least
@@ -24,13 +24,13 @@ from project_service.kit.http.forms import confirmation
 from project_service.kit.http.pagination import read_page
 
 pages = PageBlueprint("release_pages", __name__)
-navigation.add(navigation.NavigationEntry("Releases", "/-/releases", 5, Ability.READ_CODE), "code")
+navigation.add(navigation.NavigationEntry("Releases", "/-/releases", 5, Ability.READ_RELEASES), "code")
 
 RELEASES_PER_PAGE = 20
 
 
 @pages.get(f"{BASE_PATH}/releases", reads_repository=True)
-@pages.allow(Ability.READ_CODE)
+@pages.allow(Ability.READ_RELEASES)
 def list_releases(project: Project) -> str:
     """Show the releases, the newest first."""
     page = read_page(queries.releases_of(project), request.args.get("page"), RELEASES_PER_PAGE)
@@ -40,7 +40,7 @@ def list_releases(project: Project) -> str:
 
 @pages.get(f"{BASE_PATH}/releases/new")
 @pages.signed_in
-@pages.allow(Ability.PUSH_CODE)
+@pages.allow(Ability.ADMIN_RELEASES)
 def new_release(project: Project) -> str:
     """Show the form for a new release."""
     form = NewReleaseForm(tag=request.args.get("tag", ""), ref=project.default_branch)
@@ -49,7 +49,7 @@ def new_release(project: Project) -> str:
 
 @pages.post(f"{BASE_PATH}/releases/new", reads_repository=True)
 @pages.signed_in
-@pages.allow(Ability.PUSH_CODE)
+@pages.allow(Ability.ADMIN_RELEASES)
 def create_release(project: Project) -> Any:
     """Create a release, and its tag if that does not exist."""
     form = NewReleaseForm()
@@ -62,7 +62,7 @@ def create_release(project: Project) -> Any:
 
 @pages.get(f"{BASE_PATH}/releases/<path:tag>/edit")
 @pages.signed_in
-@pages.allow(Ability.PUSH_CODE)
+@pages.allow(Ability.ADMIN_RELEASES)
 def edit_release(project: Project, tag: str) -> str:
     """Show the form of a release."""
     release = queries.find_release(project, tag)
@@ -72,7 +72,7 @@ def edit_release(project: Project, tag: str) -> str:
 
 @pages.post(f"{BASE_PATH}/releases/<path:tag>/edit")
 @pages.signed_in
-@pages.allow(Ability.PUSH_CODE)
+@pages.allow(Ability.ADMIN_RELEASES)
 def update_release(project: Project, tag: str) -> Any:
     """Change the title and the notes of a release."""
     release = queries.find_release(project, tag)
@@ -85,7 +85,7 @@ def update_release(project: Project, tag: str) -> Any:
 
 @pages.get(f"{BASE_PATH}/releases/<path:tag>/delete")
 @pages.signed_in
-@pages.allow(Ability.PUSH_CODE)
+@pages.allow(Ability.ADMIN_RELEASES)
 def ask_delete_release(project: Project, tag: str) -> str:
     """Ask before a release is deleted."""
     release = queries.find_release(project, tag)
@@ -100,7 +100,7 @@ def ask_delete_release(project: Project, tag: str) -> str:
 
 @pages.post(f"{BASE_PATH}/releases/<path:tag>/delete")
 @pages.signed_in
-@pages.allow(Ability.PUSH_CODE)
+@pages.allow(Ability.ADMIN_RELEASES)
 def delete_release(project: Project, tag: str) -> Any:
     """Delete a release; its tag stays."""
     service.delete_release(caller(), queries.find_release(project, tag))
@@ -109,7 +109,7 @@ def delete_release(project: Project, tag: str) -> Any:
 
 
 @pages.get(f"{BASE_PATH}/releases/<path:tag>", reads_repository=True)
-@pages.allow(Ability.READ_CODE)
+@pages.allow(Ability.READ_RELEASES)
 def show_release(project: Project, tag: str) -> str:
     """Show the release of a tag, also if the repository has no such tag."""
     return _show(project, tag, queries.find_release(project, tag))
@@ -118,8 +118,9 @@ def show_release(project: Project, tag: str) -> str:
 @pages.get(f"{BASE_PATH}/tags/<path:tag>", reads_repository=True)
 @pages.allow(Ability.READ_CODE)
 def show_tag(project: Project, tag: str) -> str:
-    """Show a tag with its release."""
-    return _show(project, tag, queries.release_of(project, tag))
+    """Show a tag with its release, if the caller may see that."""
+    sees_releases = allowed(caller(), Ability.READ_RELEASES, project)
+    return _show(project, tag, queries.release_of(project, tag) if sees_releases else None)
 
 
 def _show(project: Project, tag: str, release: Release | None) -> str:

@@ -22,7 +22,7 @@ LINKS = f"{RELEASE}/assets/links"
 
 
 @api.get(RELEASES, reads_repository=True)
-@api.allow(Ability.READ_CODE)
+@api.allow(Ability.READ_RELEASES)
 @api.arguments(schemas.ReleaseListSchema)
 @api.response(200, schemas.ReleaseSchema(many=True))
 @api.paged
@@ -32,7 +32,7 @@ def list_releases(project: Project, fields: dict[str, Any]) -> ReleaseRows:
 
 
 @api.get(f"{RELEASES}/permalink/latest", reads_repository=True)
-@api.allow(Ability.READ_CODE)
+@api.allow(Ability.READ_RELEASES)
 @api.response(200, schemas.ReleaseSchema)
 def show_latest_release(project: Project) -> ReleaseRow:
     """Show the newest release that is not an upcoming one."""
@@ -40,7 +40,7 @@ def show_latest_release(project: Project) -> ReleaseRow:
 
 
 @api.get(RELEASE, reads_repository=True)
-@api.allow(Ability.READ_CODE)
+@api.allow(Ability.READ_RELEASES)
 @api.response(200, schemas.ReleaseSchema)
 def show_release(project: Project, tag: str) -> ReleaseRow:
     """Show the release of a tag."""
@@ -49,7 +49,7 @@ def show_release(project: Project, tag: str) -> ReleaseRow:
 
 @api.post(RELEASES, reads_repository=True)
 @api.signed_in
-@api.allow(Ability.PUSH_CODE)
+@api.allow(Ability.ADMIN_RELEASES)
 @api.arguments(schemas.ReleaseCreateSchema)
 @api.response(201, schemas.ReleaseSchema)
 def create_release(project: Project, fields: dict[str, Any]) -> ReleaseRow:
@@ -61,7 +61,7 @@ def create_release(project: Project, fields: dict[str, Any]) -> ReleaseRow:
 
 @api.put(RELEASE, reads_repository=True)
 @api.signed_in
-@api.allow(Ability.PUSH_CODE)
+@api.allow(Ability.ADMIN_RELEASES)
 @api.arguments(schemas.ReleaseUpdateSchema)
 @api.response(200, schemas.ReleaseSchema)
 def update_release(project: Project, fields: dict[str, Any], tag: str) -> ReleaseRow:
@@ -71,7 +71,7 @@ def update_release(project: Project, fields: dict[str, Any], tag: str) -> Releas
 
 @api.delete(RELEASE, reads_repository=True)
 @api.signed_in
-@api.allow(Ability.PUSH_CODE)
+@api.allow(Ability.ADMIN_RELEASES)
 @api.response(200, schemas.ReleaseSchema)
 def delete_release(project: Project, tag: str) -> ReleaseRow:
     """Delete a release; its tag stays."""
@@ -81,7 +81,7 @@ def delete_release(project: Project, tag: str) -> ReleaseRow:
 
 
 @api.get(LINKS)
-@api.allow(Ability.READ_CODE)
+@api.allow(Ability.READ_RELEASES)
 @api.response(200, schemas.LinkedAsset(many=True))
 @api.paged
 def list_release_links(project: Project, tag: str) -> Select[ReleaseLink]:
@@ -90,7 +90,7 @@ def list_release_links(project: Project, tag: str) -> Select[ReleaseLink]:
 
 
 @api.get(f"{LINKS}/<int:link_id>")
-@api.allow(Ability.READ_CODE)
+@api.allow(Ability.READ_RELEASES)
 @api.response(200, schemas.LinkedAsset)
 def show_release_link(project: Project, tag: str, link_id: int) -> ReleaseLink:
     """Show one link of a release."""
@@ -99,7 +99,7 @@ def show_release_link(project: Project, tag: str, link_id: int) -> ReleaseLink:
 
 @api.post(LINKS)
 @api.signed_in
-@api.allow(Ability.PUSH_CODE)
+@api.allow(Ability.ADMIN_RELEASES)
 @api.arguments(schemas.LinkCreateSchema)
 @api.response(201, schemas.LinkedAsset)
 def create_release_link(project: Project, fields: dict[str, Any], tag: str) -> ReleaseLink:
@@ -109,7 +109,7 @@ def create_release_link(project: Project, fields: dict[str, Any], tag: str) -> R
 
 @api.put(f"{LINKS}/<int:link_id>")
 @api.signed_in
-@api.allow(Ability.PUSH_CODE)
+@api.allow(Ability.ADMIN_RELEASES)
 @api.arguments(schemas.LinkUpdateSchema)
 @api.response(200, schemas.LinkedAsset)
 def update_release_link(project: Project, fields: dict[str, Any], tag: str, link_id: int) -> ReleaseLink:
@@ -120,7 +120,7 @@ def update_release_link(project: Project, fields: dict[str, Any], tag: str, link
 
 @api.delete(f"{LINKS}/<int:link_id>")
 @api.signed_in
-@api.allow(Ability.PUSH_CODE)
+@api.allow(Ability.ADMIN_RELEASES)
 @api.response(200, schemas.LinkedAsset)
 def delete_release_link(project: Project, tag: str, link_id: int) -> ReleaseLink:
     """Delete a link of a release."""

@@ -18,9 +18,9 @@ from project_service.domain.repositories import git
 from project_service.domain.repositories.protected_refs import levels_for, protected_branches_of, protections_of
 from project_service.domain.repositories.refs import RefChange
 from project_service.domain.schemas import project_url
+from project_service.domain.user_pictures import picture_address
 from project_service.domain.users import User
 from project_service.kit.db.session import db
-from project_service.kit.http import urls
 
 if TYPE_CHECKING:
     import pygit2  # at run time only processes that open repositories load it
@@ -98,7 +98,7 @@ def _payload(
         "user_name": author.name,
         "user_username": author.username,
         "user_email": None,
-        "user_avatar": urls.absolute_or_none(author.avatar_url),
+        "user_avatar": picture_address(author),
         "project_id": project.id,
         "project": project_of(project),
         "commits": [commit | {"url": f"{url}/-/commit/{commit['id']}"} for commit in commits],

@@ -31,7 +31,8 @@ from tests.support.sample_data import (
 BASIC = {"id", "name", "username", "state", "avatar_url", "web_url"}
 USER = BASIC | {
     *("created_at", "bio", "bio_html", "location", "public_email", "skype", "linkedin", "twitter", "website_url"),
-    *("organization", "job_title"),
+    *("organization", "job_title", "pronouns", "discord", "github", "bot", "work_information"),
+    *("followers", "following", "is_followed", "local_time"),
 }
 PUBLIC = USER | {
     *("last_sign_in_at", "confirmed_at", "last_activity_on", "email", "theme_id", "color_scheme_id", "projects_limit"),
@@ -126,7 +127,7 @@ def test_a_user_has_the_documented_keys(people, client_of):
         "name": "Lin Tao",
         "username": "lin",
         "state": "active",
-        "avatar_url": None,
+        "avatar_url": f"http://localhost/-/avatars/user/{user.id}",
         "web_url": "http://localhost/lin",
         "created_at": clock.isoformat(user.created_at),
         "bio": "A <b>",
@@ -139,6 +140,15 @@ def test_a_user_has_the_documented_keys(people, client_of):
         "website_url": "",
         "organization": None,
         "job_title": "",
+        "pronouns": None,
+        "discord": "",
+        "github": "",
+        "bot": False,
+        "work_information": None,
+        "followers": 0,
+        "following": 0,
+        "is_followed": False,
+        "local_time": None,
         "last_sign_in_at": "2021-01-19T07:11:02.000Z",
         "confirmed_at": clock.isoformat(user.confirmed_at),
         "last_activity_on": clock.today().isoformat(),

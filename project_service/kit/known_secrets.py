@@ -25,14 +25,13 @@ CREDENTIALS = re.compile(
 )
 # what every match contains, without regard to case
 HINTS = ("gl", "gh", "xox", "k_", "npm_", "pypi-", "eyj", "bearer", "bas")
-_HINT = re.compile(
-    r"gl[a-z]{2,5}-|gh[pousr]_|github_pat_|xox|[sr]k_(?:live|test)|npm_|pypi-|eyJ|bearer|basic", re.IGNORECASE
-)
+# searched in lower case: a search without regard to case takes ten times as long
+_HINT = re.compile(r"gl[a-z]{2,5}-|gh[pousr]_|github_pat_|xox|[sr]k_(?:live|test)|npm_|pypi-|eyj|bearer|basic")
 
 
 def without_known_secrets(text: str, replacement: str) -> str:
     """Return a text with a replacement in place of each secret that is recognised by its form."""
-    if not _HINT.search(text):  # most texts: one search instead of three
+    if not _HINT.search(text.lower()):  # most texts: one search instead of three
         return text
     text = JWT.sub(replacement, text)
     text = TOKEN.sub(replacement, text)

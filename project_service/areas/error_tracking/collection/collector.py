@@ -6,7 +6,6 @@ the body (400, 413), the rate limit (429). Every answer may be read by browsers 
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
 import io
 import uuid
@@ -213,9 +212,6 @@ def _receiver(project_id: int, key: str) -> EventReceiver:
     if client_keys.PUBLIC_KEY.fullmatch(key):
         with reading():
             receiver = find_receiver(project_id, key)
-            if receiver is not None:
-                counter = event_limits.counter_of(project_id, receiver.event_limit)
-                receiver = dataclasses.replace(receiver, wait=event_limits.wait_of(counter))
     if receiver is None:
         raise CollectorRefused(404, "404 Not Found", "the project or the key is unknown")
     return receiver

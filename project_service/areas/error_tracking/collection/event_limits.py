@@ -14,7 +14,6 @@ import structlog
 from flask import current_app
 
 from project_service.areas.error_tracking.errors.models import HOUR_SECONDS
-from project_service.domain import rate_limits
 from project_service.domain.rate_limits import CallCounter, RateLimit
 
 REFUSED, CHECK_INS = "refused", "check_ins"
@@ -25,14 +24,9 @@ PAUSED_UNTIL = "error_tracking_redis_paused_until"
 log = structlog.get_logger(__name__)
 
 
-def counter_of(project_id: int, limit: int) -> CallCounter:
+def counter_of(project_id: int, limit: int = 0) -> CallCounter:
     """Return the counter of the events of a project; 0 is no limit."""
     return RateLimit("error_tracking:events", limit, on_the_clock=True).counter(project_id)
-
-
-def wait_of(counter: CallCounter) -> dt.timedelta | None:
-    """Return the time to the end of the minute if no more events are taken in it, else ``None``."""
-    return rate_limits.wait_of(counter)
 
 
 def count_refused(project_id: int, moment: dt.datetime) -> None:

@@ -108,10 +108,10 @@ def store(receiver: EventReceiver, event_id: str, event: ParsedEvent, user: str 
 
 def user_digest(receiver: EventReceiver, event: ParsedEvent) -> str | None:
     """Return the keyed digest of the user whom an event affected."""
-    if event.user is None or receiver.user_digest_key is None:
+    if event.user is None or (key := receiver.user_digest_key) is None:
         return None
     kind, value = event.user
-    return hmac.digest(receiver.user_digest_key.encode(), f"{kind}:{value}".encode(), "sha256").hex()
+    return hmac.digest(key.encode(), f"{kind}:{value}".encode(), "sha256").hex()
 
 
 def count_dropped(project_id: int, moment: dt.datetime, reason: str, quantity: int = 1) -> None:

@@ -57,6 +57,7 @@ from project_service.areas.issues import home as issues_home
 from project_service.areas.issues import list_pages as issue_list_pages
 from project_service.areas.issues import pages as issues_pages
 from project_service.areas.issues import routes as issues
+from project_service.areas.issues.discussions import routes as discussions
 from project_service.areas.labels import routes as labels
 from project_service.areas.members import invitation_pages
 from project_service.areas.members import pages as members_pages
@@ -170,6 +171,7 @@ APIS = (
     namespaces.api,
     activity.api,
     issues.api,
+    discussions.api,
     across_routes.api,
     milestones.api,
     milestones.group_api,

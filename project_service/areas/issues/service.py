@@ -16,7 +16,7 @@ from project_service.domain.projects import Project
 from project_service.domain.tracker import issue_rules, issues
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.milestones import Milestone, usable_in
-from project_service.domain.tracker.notes import Note
+from project_service.domain.tracker.notes import Note, new_discussion_id
 from project_service.domain.users import User, users
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import NotFound
@@ -74,10 +74,35 @@ def create_note(
     body: str | None,
     confidential: bool | None = False,
     internal: bool | None = None,
+    discussion_id: str | None = None,
+    created_at: dt.datetime | None = None,
 ) -> Note:
     """Comment on an issue; ``internal`` is another name of ``confidential``, which is for reporters and above."""
     is_internal = bool(internal or confidential) and allowed(requester, Ability.ADMIN_ISSUES, issue.project)
-    note = issue_rules.create_note(requester.load_user(), issue, body=body, confidential=is_internal)
+    note = issue_rules.create_note(
+        requester.load_user(),
+        issue,
+        body=body,
+        confidential=is_internal,
+        discussion_id=discussion_id,
+        created_at=created_at,
+    )
+    _notify(requester, issue, note.body, note=note)
+    return note
+
+
+def create_discussion(requester: Caller, issue: Issue, *, created_at: dt.datetime | None = None, **fields: Any) -> Note:
+    """Comment on an issue with a note that begins a discussion; administrators and owners choose its time."""
+    chosen = created_at if allowed(requester, Ability.OWN_PROJECT, issue.project) else None
+    return create_note(requester, issue, discussion_id=new_discussion_id(), created_at=chosen, **fields)
+
+
+def reply(
+    requester: Caller, issue: Issue, first: Note, *, body: str | None, created_at: dt.datetime | None = None
+) -> Note:
+    """Reply to a comment on an issue."""
+    chosen = created_at if allowed(requester, Ability.OWN_PROJECT, issue.project) else None
+    note = issue_rules.reply(requester.load_user(), issue, first, body=body, created_at=chosen)
     _notify(requester, issue, note.body, note=note)
     return note
 

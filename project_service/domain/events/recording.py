@@ -114,6 +114,12 @@ def forget_target(target: Target) -> None:
     db.session.execute(statement.values(target_id=None, kind=Kind.PROJECT))
 
 
+def rename_target(note: Note, note_type: str) -> None:
+    """Change the type that events call a note by."""
+    these = Event.target_type == _type_of(note), Event.target_id == note.id
+    db.session.execute(update(Event).where(*these).values(target_type=note_type))
+
+
 def _type_of(target: Target | None) -> str | None:
     if isinstance(target, Note) and target.type:
         return target.type

@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Collection
 from typing import Any, TypedDict, Unpack
 
-from sqlalchemy import delete
+from sqlalchemy import delete, update
 
 from project_service.domain import hook_events, todos
 from project_service.domain.events import recording
@@ -19,14 +19,14 @@ from project_service.domain.todos import TodoAction
 from project_service.domain.tracker import incident_events, issues, label_rules, labels
 from project_service.domain.tracker.counters import next_iid
 from project_service.domain.tracker.issues import CLOSED, OPENED, Issue
-from project_service.domain.tracker.notes import Note
+from project_service.domain.tracker.notes import DISCUSSION_NOTE, Note
 from project_service.domain.tracker.signals import issue_closed
 from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.locking import delete_locked, lock_row
 from project_service.kit.db.session import db
 from project_service.kit.http import urls
-from project_service.kit.http.errors import Invalid
+from project_service.kit.http.errors import BadRequest, Invalid
 
 LONGEST_TITLE = 255
 BLANK = "can't be blank"
@@ -144,10 +144,22 @@ def delete_issue(issue: Issue) -> None:
     delete_locked(issue)
 
 
-def create_note(author: User, issue: Issue, *, body: str | None, confidential: bool = False) -> Note:
-    """Comment on an issue."""
+def create_note(
+    author: User,
+    issue: Issue,
+    *,
+    body: str | None,
+    confidential: bool = False,
+    discussion_id: str | None = None,
+    created_at: dt.datetime | None = None,
+) -> Note:
+    """Comment on an issue; with ``discussion_id`` in a discussion that others reply to."""
     check_note(Note(body=body))
     note = _note(author, issue, body=body or "", confidential=confidential)
+    if discussion_id is not None:
+        note.type, note.discussion_id = DISCUSSION_NOTE, discussion_id
+    if created_at is not None:
+        note.created_at = note.updated_at = created_at
     issue.notes_count = Issue.notes_count + 1
     issue.updated_at = clock.now()
     db.session.flush()
@@ -155,6 +167,32 @@ def create_note(author: User, issue: Issue, *, body: str | None, confidential: b
     recording.record(author, Action.COMMENTED, issue.project, note)
     announce_note(note, "create")
     return note
+
+
+def reply(author: User, issue: Issue, first: Note, *, body: str | None, created_at: dt.datetime | None = None) -> Note:
+    """Reply to a comment, which begins a discussion from then on. A reply to an internal comment is internal.
+
+    Raises:
+        BadRequest: the comment is a system note.
+
+    """
+    if first.system:
+        raise BadRequest("400 Bad request - Discussion can not be replied to.")
+    check_note(Note(body=body))
+    lock_row(first, "type", "discussion_id", "confidential")
+    if first.type is None:
+        recording.rename_target(first, DISCUSSION_NOTE)
+        values = {"type": DISCUSSION_NOTE, "discussion_id": first.discussion, "updated_at": Note.updated_at}
+        db.session.execute(update(Note).where(Note.id == first.id).values(values))
+        db.session.refresh(first, ["type", "discussion_id"])
+    return create_note(
+        author,
+        issue,
+        body=body,
+        confidential=first.confidential,
+        discussion_id=first.discussion,
+        created_at=created_at,
+    )
 
 
 def update_note(note: Note, *, body: str | None) -> Note:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
+import secrets
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, Select, select
+from sqlalchemy import ColumnElement, ForeignKey, Index, Select, and_, or_, select
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.domain.projects import Project
@@ -23,6 +25,8 @@ from project_service.kit.http.errors import RecordNotFound
 from project_service.kit.http.fields import read_moment, whole_number
 
 TARGET = "Note"
+DISCUSSION_ID = re.compile(r"[0-9a-f]{40}")
+DERIVED_ID = re.compile(r"0{24}[0-9a-f]{16}")  # of a note that an archive brought without an id of its discussion
 COMMIT = "Commit"  # what notes of a commit are under; they name it with ``commit_id``
 DIFF_NOTE = "DiffNote"
 DISCUSSION_NOTE = "DiscussionNote"
@@ -50,6 +54,11 @@ def add_finder(noteable_type: str, find: Finder) -> None:
     FINDERS[noteable_type] = find
 
 
+def new_discussion_id() -> str:
+    """A new id of a discussion: 40 hex digits."""
+    return secrets.token_hex(20)
+
+
 class Note(Timestamps, Model):
     """A comment, or a system note about what happened. An internal one is for reporters and above."""
 
@@ -66,6 +75,7 @@ class Note(Timestamps, Model):
     noteable_id: Mapped[int | None]
     commit_id: Mapped[str | None]
     type: Mapped[str | None]
+    discussion_id: Mapped[str | None] = mapped_column(default=new_discussion_id)  # shared with its replies
     body: Mapped[LargeText]
     attachment: Mapped[str | None]
     system: Mapped[bool] = mapped_column(default=False)
@@ -74,6 +84,13 @@ class Note(Timestamps, Model):
     author_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
     author: Mapped[User | None] = relationship()
     extra: Mapped[dict[str, Any] | None] = mapped_column(deferred=True)
+
+    @property
+    def discussion(self) -> str:
+        """The id of its discussion; of notes that archives brought without one it is made of their own id."""
+        return self.discussion_id or f"{self.id:040x}"
+
+    # not columns
     shortened: tuple[str, ...] = ()  # set when a page is loaded: the texts of which it has the beginning
     noteable_iid: int | None = None  # set when notes are loaded for a response
     resolution: Resolution | None = None  # set by ``add_resolutions``
@@ -118,3 +135,11 @@ def notes_on(noteable: Noteable) -> Select[Note]:
 def find_note(noteable: Noteable, note_id: int) -> Note:
     """One of these notes; whether the caller may see it is not judged here."""
     return one(notes_on(noteable).where(Note.id == note_id), RecordNotFound())
+
+
+def in_discussion(discussion_id: str) -> ColumnElement[bool]:
+    """The condition for the notes of a discussion."""
+    named = Note.discussion_id == discussion_id
+    if not DERIVED_ID.fullmatch(discussion_id):
+        return named
+    return or_(named, and_(Note.discussion_id.is_(None), Note.id == int(discussion_id, 16)))

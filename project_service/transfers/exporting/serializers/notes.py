@@ -70,6 +70,7 @@ def _select_notes(context: ExportContext) -> Any:
         context.json_text(Note.position),
         Note.author_id,
         User.name,
+        Note.discussion_id,
         context.json_text(Note.extra),
         context.iso(Note.created_at),
         context.iso_of_change(Note),
@@ -113,6 +114,7 @@ def _lines(context: ExportContext, noteable_type: str, rows: Sequence[Any]) -> d
         position,
         author_id,
         author,
+        discussion_id,
         _,
         created_at,
         updated_at,
@@ -133,6 +135,8 @@ def _lines(context: ExportContext, noteable_type: str, rows: Sequence[Any]) -> d
         if confidential:
             line["confidential"] = True
         line["type"] = kind
+        if discussion_id is not None:
+            line["discussion_id"] = discussion_id
         line["author"] = authors.get(author) or authors.setdefault(author, {"name": author})
         by_id[number] = line
         lines.setdefault(noteable_id, []).append(line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import Any
 
@@ -95,6 +96,7 @@ def map_notes(
                 noteable_id=noteable_id,
                 commit_id=name_of(commit_id, "Commit"),
                 type=kind,
+                discussion_id=_discussion_of(read("discussion_id")),
                 body=context.text_of(body_of(context, row, author_id), "Note"),
                 attachment=name_of(attachment, "Attachment"),
                 system=system,
@@ -128,6 +130,15 @@ def body_of(context: ImportContext, row: dict[str, Any], author_id: Any) -> str:
     name = text_of(author.get("name")) if isinstance(author, dict) else None
     moment = (text_of(row.get("updated_at")) or "").partition(".")[0]
     return f"{body or BLANK_NOTE}\n\n *By {name or ''} on {moment} (imported from GitLab)*"
+
+
+def _discussion_of(value: Any) -> str | None:
+    """Return the id of a discussion, which replies share; one that is made of the id of a note is replaced."""
+    if not isinstance(value, str) or not notes.DISCUSSION_ID.fullmatch(value):
+        return None
+    if notes.DERIVED_ID.fullmatch(value):
+        return hashlib.sha1(value.encode(), usedforsecurity=False).hexdigest()
+    return value
 
 
 def _is_remote_or_script(url: str) -> bool:

@@ -152,6 +152,7 @@ class ImportedNote(NamedTuple):
     noteable_id: int | None
     commit_id: str | None
     type: str | None
+    discussion_id: str | None
     body: str | None
     attachment: str | None
     system: bool

@@ -1,0 +1,1 @@
+"""Discussions of issues: comments with their replies."""

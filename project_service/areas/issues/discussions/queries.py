@@ -1,0 +1,85 @@
+"""Queries of discussions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+from sqlalchemy import Select, String, cast, func, select
+from sqlalchemy.orm import joinedload
+
+from project_service.access import visible_notes
+from project_service.access.identity import Caller
+from project_service.access.rules import visible_notes as visible
+from project_service.domain.tracker.issues import Issue
+from project_service.domain.tracker.notes import Note, in_discussion, notes_on
+from project_service.kit.db.session import NO_LAZY_LOADING, db
+from project_service.kit.http.errors import NotFound
+
+# notes of one discussion have the same; a note that an archive brought without one is its own discussion
+_KEY: Any = func.coalesce(Note.discussion_id, cast(Note.id, String))
+
+
+@dataclass(frozen=True, slots=True)
+class Discussion:
+    """A comment with its replies, oldest first."""
+
+    notes: list[Note]
+
+    @property
+    def id(self) -> str:
+        """Its id: 40 hex digits."""
+        return self.notes[0].discussion
+
+    @property
+    def individual_note(self) -> bool:
+        """Whether it is a plain comment or a system note, which nobody has replied to."""
+        return self.notes[0].type is None
+
+
+@dataclass(frozen=True, slots=True)
+class DiscussionListing:
+    """The discussions of an issue, as far as the caller may read their notes; the oldest first."""
+
+    caller: Caller
+    issue: Issue
+
+    @property
+    def total(self) -> int:
+        """Their number."""
+        return db.session.scalar(select(func.count(_KEY.distinct())).where(*self._visible())) or 0
+
+    def rows(self, offset: int, limit: int) -> list[Discussion]:
+        """Return some of them, with two statements."""
+        keys = select(_KEY).where(*self._visible()).group_by(_KEY)
+        ordered = keys.order_by(func.min(Note.created_at), func.min(Note.id)).offset(offset).limit(limit)
+        found = list(db.session.scalars(ordered))
+        notes = db.session.scalars(_loaded(select(Note).where(*self._visible(), _KEY.in_(found))))
+        by_id = {discussion.id: discussion for discussion in _grouped(self.issue, notes)}
+        return sorted(by_id.values(), key=lambda each: (each.notes[0].created_at, each.notes[0].id))
+
+    def _visible(self) -> tuple[Any, ...]:
+        of_issue = notes_on(self.issue).whereclause
+        return of_issue, visible(self.caller, self.issue.project)
+
+
+def find_discussion(caller: Caller, issue: Issue, discussion_id: str, missing: str = "Discussion") -> Discussion:
+    """One discussion of an issue, as far as the caller may read it."""
+    matching = notes_on(issue).where(visible(caller, issue.project), in_discussion(discussion_id))
+    for discussion in _grouped(issue, db.session.scalars(_loaded(matching))):
+        return discussion
+    raise NotFound(missing)
+
+
+def _loaded(statement: Select[Note]) -> Select[Note]:
+    return statement.options(joinedload(Note.author), NO_LAZY_LOADING)
+
+
+def _grouped(issue: Issue, notes: Iterable[Note]) -> Iterable[Discussion]:
+    ordered = sorted(notes, key=lambda note: (note.discussion, note.created_at, note.id))
+    visible_notes.add_iids(issue, ordered)
+    for _, together in groupby(ordered, key=attrgetter("discussion")):
+        yield Discussion(list(together))

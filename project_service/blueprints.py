@@ -58,6 +58,8 @@ from project_service.areas.issues import list_pages as issue_list_pages
 from project_service.areas.issues import pages as issues_pages
 from project_service.areas.issues import routes as issues
 from project_service.areas.issues.discussions import routes as discussions
+from project_service.areas.issues.links import pages as issue_link_pages
+from project_service.areas.issues.links import routes as issue_links
 from project_service.areas.labels import routes as labels
 from project_service.areas.members import invitation_pages
 from project_service.areas.members import pages as members_pages
@@ -172,6 +174,7 @@ APIS = (
     activity.api,
     issues.api,
     discussions.api,
+    issue_links.api,
     across_routes.api,
     milestones.api,
     milestones.group_api,
@@ -222,6 +225,7 @@ PAGES = (
     compare_pages.pages,
     issue_list_pages.pages,
     issues_pages.pages,
+    issue_link_pages.pages,
     merge_requests_pages.pages,
     milestones_pages.pages,
     alerts_pages.pages,

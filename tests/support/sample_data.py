@@ -415,6 +415,8 @@ def fill_lists(project: Project, group: Group, people: dict[str, User], client: 
         assert response.status_code < 300, (method, address, response.text)
         if address.endswith("/issues"):
             client.post(f"{address}/{response.json['iid']}/notes", json={"body": "Still is"})
+            related = {"target_project_id": tool.id, "target_issue_iid": 1}
+            client.post(f"{address}/{response.json['iid']}/links", json=related)
     security_reports.ingest(client, project, security_reports.bill(f"till{mark}"), "")
     security_reports.ingest(client, project, security_reports.report(security_reports.vulnerability()))
     error = make_error(project, f"The till is stuck {mark}")

@@ -1,0 +1,67 @@
+"""Linked issues on the page of an issue."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from flask import flash, redirect, request
+
+from project_service.access import panels
+from project_service.access.abilities import Ability, allowed
+from project_service.access.identity import caller
+from project_service.access.pages import PageBlueprint
+from project_service.areas.issues.links import queries, service
+from project_service.domain.tracker.issues import Issue
+from project_service.kit.http.errors import Conflict, RecordNotFound, Unprocessable
+from project_service.kit.http.forms import Form
+
+pages = PageBlueprint("issue_link_pages", __name__)
+
+LINKS = "/<path:project>/-/issues/<int:iid>/links"
+# ``#3``, ``3``, ``group/project#3`` or the address of a page
+REFERENCE = re.compile(r"(?:https?://[^/]+/)?(?P<path>[^#]*?)(?:/-/issues/|#|^)(?P<iid>\d{1,18})/?")
+NO_ISSUE = "There is no such issue. Enter #3, group/project#3 or the address of its page."
+
+
+def fill_links(issue: Issue) -> dict[str, Any]:
+    """The issues that an issue is linked to, as far as the caller sees them."""
+    return {
+        "linked": queries.linked_issues(caller(), issue),
+        "issue": issue,
+        "may_link": allowed(caller(), Ability.ADMIN_ISSUES, issue.project),
+        "form": Form(),
+    }
+
+
+panels.add(panels.Panel("issue", 30, "issues/links.html", fill_links))
+
+
+@pages.post(LINKS)
+@pages.signed_in
+@pages.allow(Ability.READ_ISSUE)
+def create_issue_link(issue: Issue) -> Any:
+    """Link an issue to the one that is named."""
+    try:
+        match = REFERENCE.fullmatch(request.form.get("reference", "").strip())
+        if match is None:
+            raise RecordNotFound
+        service.create_link(caller(), issue, match["path"].strip("/") or str(issue.project_id), int(match["iid"]))
+    except RecordNotFound:
+        flash(NO_ISSUE, "warning")
+    except (Conflict, Unprocessable, service.LinkRefused) as error:
+        flash(f"{error.message}".rstrip(".") + ".", "warning")
+    return redirect(_address(issue))
+
+
+@pages.post(f"{LINKS}/<int:issue_link_id>/delete")
+@pages.signed_in
+@pages.allow(Ability.READ_ISSUE)
+def delete_issue_link(issue: Issue, issue_link_id: int) -> Any:
+    """Remove a link."""
+    service.delete_link(caller(), issue, issue_link_id)
+    return redirect(_address(issue))
+
+
+def _address(issue: Issue) -> str:
+    return f"/{issue.project.full_path}/-/issues/{issue.iid}#links-title"

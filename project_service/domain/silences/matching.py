@@ -1,6 +1,6 @@
-"""Comparison of an alert with the matchers of a silence (silences reference, section 2).
+"""Comparison of alerts and events with the matchers of silences and rules (silences reference, section 2).
 
-An alert is given as facts: its attributes by the names of matchers, with ``hosts`` and ``payload``.
+They are given as facts: its attributes by the names of matchers, with ``hosts`` and ``payload``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def holds_all(matchers: Sequence[Matcher], facts: Facts) -> bool:
 
 def holds(matcher: Matcher, facts: Facts) -> bool:
     """Whether a matcher holds for an alert; of several values, such as hosts, one is enough."""
-    values = _values(facts, matcher["field"])
+    values = values_of(facts, matcher["field"])
     operator, wanted = matcher["operator"], matcher["value"]
     if operator in (IS, IS_NOT):
         found = (wanted.lower() if matcher["field"] == "severity" else wanted) in values
@@ -57,7 +57,8 @@ def described(matchers: Sequence[Matcher]) -> str:
     return " and ".join(parts) or "all alerts"
 
 
-def _values(facts: Facts, field: str) -> list[str]:
+def values_of(facts: Facts, field: str) -> list[str]:
+    """Return the values of a field, at least one; what is missing is the empty text."""
     if field.startswith(PAYLOAD):
         return _texts(_at(facts.get("payload"), field.removeprefix(PAYLOAD).split(".")))
     return _texts(facts.get("hosts" if field == "host" else field))

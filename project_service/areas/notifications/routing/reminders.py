@@ -16,7 +16,7 @@ from project_service.areas.notifications.models import (
     NotificationReminder,
 )
 from project_service.areas.notifications.personal import quiet_hours
-from project_service.areas.notifications.routing import grouping, texts
+from project_service.areas.notifications.routing import grouping
 from project_service.areas.notifications.routing.recipients import Recipients
 from project_service.areas.notifications.rules import matching
 from project_service.domain import alert_actions
@@ -151,6 +151,6 @@ def _still_told(reminder: NotificationReminder, events: list[NotificationEvent])
 
 def _unsilenced(project_id: int, events: list[NotificationEvent]) -> list[NotificationEvent]:
     """Leave out alerts that are silenced now; their silence does not count them as held back."""
-    facts = {event.id: texts.facts_of(event) for event in events if event.subject_type == ALERT}
+    facts = {event.id: matching.facts_of(event) for event in events if event.subject_type == ALERT}
     silenced = silences.silences_matching(project_id, facts) if facts else {}
     return [event for event in events if event.id not in silenced]

@@ -148,11 +148,6 @@ def _summary(line: Line) -> str:
     return f"[{tag}] {one_line(line.title)}{environment}"
 
 
-def facts_of(event: NotificationEvent) -> dict[str, Any]:
-    """Return what matchers compare."""
-    return event.snapshot | {"severity": event.severity, "environment": event.environment}
-
-
 def _alert(project: Project, event: NotificationEvent, author: User | None) -> dict[str, Any]:
     snapshot = event.snapshot
     tag = TAGS.get(event.kind, event.severity.upper())

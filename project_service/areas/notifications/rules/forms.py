@@ -10,8 +10,9 @@ from wtforms.validators import Optional
 from wtforms.widgets import CheckboxInput, ListWidget
 
 from project_service.areas.notifications.models import NotificationChannel
-from project_service.areas.notifications.rules.matching import FIELDS, GROUPED_BY, OPERATORS
+from project_service.areas.notifications.rules.matching import GROUPED_BY
 from project_service.domain.notifications.models import KINDS, SEVERITIES, NotificationRule
+from project_service.domain.silences.matching import FIELDS, OPERATORS
 from project_service.kit.http.errors import Invalid
 from project_service.kit.http.forms import Form
 

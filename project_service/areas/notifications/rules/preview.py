@@ -9,11 +9,11 @@ from typing import Any
 from sqlalchemy import select
 
 from project_service.areas.notifications import messages
-from project_service.areas.notifications.routing import holding
 from project_service.areas.notifications.routing.recipients import Recipients
 from project_service.areas.notifications.rules import matching
 from project_service.domain.notifications.models import ALERT, SUBJECTS, NotificationEvent, NotificationRule
 from project_service.domain.projects import Project
+from project_service.domain.silences import holding
 from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.session import db
@@ -32,8 +32,9 @@ def preview(project: Project, **fields: Any) -> dict[str, Any]:
             continue
         names = shown_targets(recipients, recipients.targets_of(rule, event))
         matches.append({"rule_id": rule.id, "rule_name": rule.name, "targets": names})
-    held = holding.held([event]) if event.id is not None else {}
-    return {"silenced_by": held.get(event.id, []), "matches": matches, "not_matching": not_matching}
+    facts = {0: matching.facts_of(event)} if event.subject_type == ALERT else {}
+    silences = holding.silences_matching(project.id, facts).get(0, [])
+    return {"silenced_by": [silence.id for silence in silences], "matches": matches, "not_matching": not_matching}
 
 
 def shown_targets(recipients: Recipients, targets: Sequence[str]) -> list[str]:

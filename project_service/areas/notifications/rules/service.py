@@ -16,10 +16,11 @@ from project_service.areas.notifications.channels.queries import usable_channels
 from project_service.areas.notifications.models import PAGERDUTY
 from project_service.areas.notifications.owners import column_of, kind_of, owned_by
 from project_service.areas.notifications.routing import reminders
-from project_service.areas.notifications.rules import matching, queries
+from project_service.areas.notifications.rules import queries
 from project_service.domain.namespaces import Namespace
 from project_service.domain.notifications.models import ALERT, ISSUE, SUBJECTS, NotificationRule
 from project_service.domain.projects import Project
+from project_service.domain.silences.matching import FIELDS
 from project_service.domain.users import ACTIVE, user_by
 from project_service.kit.db.locking import delete_locked
 from project_service.kit.db.session import db
@@ -177,7 +178,7 @@ def _matcher_problems(matchers: Sequence[dict[str, Any]]) -> list[str]:
         return [f"must be at most {MAX_MATCHERS}"]
     found = []
     for matcher in matchers:
-        if matcher["field"] not in matching.FIELDS and not PATH.fullmatch(matcher["field"]):
+        if matcher["field"] not in FIELDS and not PATH.fullmatch(matcher["field"]):
             found.append(f"{matcher['field']} is not a field")
         if len(matcher["value"]) > MAX_VALUE_LENGTH:
             found.append(f"value is too long (maximum is {MAX_VALUE_LENGTH} characters)")

@@ -95,6 +95,7 @@ from project_service.areas.repositories.refs import pages as ref_pages
 from project_service.areas.repositories.refs import routes as ref_routes
 from project_service.areas.repositories.releases import pages as release_pages
 from project_service.areas.repositories.releases import routes as release_routes
+from project_service.areas.repositories.writing import pages as writing_pages
 from project_service.areas.repositories.writing import routes as writing_routes
 from project_service.areas.search import pages as search_pages
 from project_service.areas.search import routes as search
@@ -220,6 +221,7 @@ PAGES = (
     repositories_pages.pages,
     repository_overview_pages.pages,
     file_pages.pages,
+    writing_pages.pages,
     ref_pages.pages,
     release_pages.pages,
     compare_pages.pages,

@@ -15,6 +15,7 @@ from project_service.areas.repositories.content import file_views
 from project_service.areas.repositories.content.readmes import addresses_in, is_markdown
 from project_service.areas.repositories.revision_paths import BASE_PATH, find_revision_path, page_address
 from project_service.domain.projects import Project
+from project_service.domain.repositories.bundles import BRANCHES
 from project_service.domain.repositories.reading import blame, history
 from project_service.domain.repositories.reading.blame import BlameGroup
 from project_service.domain.repositories.reading.budget import ReadingFailed
@@ -36,6 +37,7 @@ def show_file(project: Project, place: str) -> Any:
         if entry is None or entry.type != BLOB:
             raise NotFound("File")
         view = file_views.view_of(code, entry, as_source="plain" in request.args)
+        on_branch = code.ref(BRANCHES + revision_path.revision) is not None
         folder = entry.path.rpartition(b"/")[0]
         last = history.last_commits(code, revision_path.commit, folder, [entry]).get(entry.path)
     if view.is_markdown:
@@ -45,6 +47,7 @@ def show_file(project: Project, place: str) -> Any:
         "entry": entry,
         "view": view,
         "last": last,
+        "on_branch": on_branch,
         "has_source": is_markdown(entry.name) and view.kind == file_views.TEXT,
         "addresses": addresses_in(project, revision_path.revision, revision_path.path.rpartition("/")[0]),
     }

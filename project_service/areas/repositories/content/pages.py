@@ -87,7 +87,9 @@ def _show_folder(project: Project, text: str) -> Any:
         last = history.last_commits(code, revision_path.commit, revision_path.path.encode(), page.rows)
         readme = find_readme(project, code, revision_path, entries) if page.number == 1 else None
         branches = [ref.name for ref in refs.refs(code, BRANCHES)[:MAX_OFFERED_BRANCHES]]
+        on_branch = code.ref(BRANCHES + revision_path.revision) is not None
     shown = {"place": revision_path, "page": page, "last": last, "readme": readme, "branches": branches}
+    shown["on_branch"] = on_branch
     return render_template("repositories/folder.html", project=project, **shown)
 
 

@@ -119,7 +119,8 @@ def map_sample(text: str, chosen: dict[str, str]) -> dict[str, Any]:
         sample = payload_mapping.read_sample(text) if text.strip() else {}
     except payload_mapping.Unusable as error:
         raise Invalid(payload_example=str(error)) from error
-    found = payload_mapping.mapping_of(payload_mapping.mappable(sample), chosen)
+    paths = payload_mapping.in_element(sample, chosen)
+    found = payload_mapping.mapping_of(payload_mapping.mappable(sample), paths)
     if missing := chosen.keys() - found.keys():
         raise Invalid(**{f"map_{target}": MISFIT for target in missing})
     return {"payload_example": text if text.strip() else None, "mapping": found}

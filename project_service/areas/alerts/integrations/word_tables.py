@@ -70,8 +70,13 @@ def resolved_values(text: str | None) -> list[str] | None:
 def default_resolved(preset_id: str | None) -> str:
     """Return the values that mean resolved where none are entered."""
     preset = PRESETS.get(preset_id or "")
-    words = {word for variant in preset.variants for word in variant.resolved} if preset else RESOLVED_WORDS
-    return ", ".join(sorted(words))
+    if preset is None:
+        return ", ".join(sorted(RESOLVED_WORDS))
+    words = {word for variant in preset.variants for word in variant.resolved}
+    others = sorted(RESOLVED_WORDS - words)
+    return ", ".join(sorted(words)) + (
+        f"; in a field that is mapped to the end time also {', '.join(others)}" * bool(others)
+    )
 
 
 def _posted(preset_id: str | None) -> dict[str, str]:

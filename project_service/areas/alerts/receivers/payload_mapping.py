@@ -41,6 +41,7 @@ TARGETS: dict[str, tuple[str, tuple[str, ...]]] = {
 HINTS: dict[tuple[str, ...], str] = {TEXT: "one value", TIME: "a time or number"}
 LIST_HINT = "one value or a list"
 LABELS = {name: label for name, (label, _) in TARGETS.items()}
+BATCH_PATH = re.compile(r'\A\["alerts",\d+,')  # of an alert, as the value of a form field
 DATETIME = re.compile(r"\d{4}")
 MAX_FIELDS = 2000  # that a page offers
 MAX_SHOWN_CHARACTERS = 40  # of a value of the sample
@@ -89,6 +90,13 @@ def mappable(sample: dict[str, Any]) -> dict[str, Any]:
     if is_batch(sample):
         return next((element for element in sample["alerts"] if isinstance(element, dict)), {})
     return sample
+
+
+def in_element(sample: dict[str, Any], chosen: dict[str, str]) -> dict[str, str]:
+    """Return chosen fields whose paths begin at the first alert of a batch, also where they were given from its top."""
+    if not is_batch(sample):
+        return chosen
+    return {target: BATCH_PATH.sub("[", key) for target, key in chosen.items()}
 
 
 def fields_of(sample: dict[str, Any], most: int) -> list[SampleField]:

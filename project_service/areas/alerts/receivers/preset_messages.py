@@ -32,7 +32,13 @@ from project_service.areas.alerts.receivers.reports import (
     severity_of,
     unreadable_time,
 )
-from project_service.areas.alerts.receivers.words import OTHER_WORDS, PLACEHOLDERS, PLAIN_SEVERITIES, word_of
+from project_service.areas.alerts.receivers.words import (
+    OTHER_WORDS,
+    PLACEHOLDERS,
+    PLAIN_SEVERITIES,
+    RESOLVED_WORDS,
+    word_of,
+)
 from project_service.kit import clock
 from project_service.kit.times import is_unset, looks_like_time, read_time
 
@@ -161,9 +167,12 @@ class _Reading:
 
     def end(self, unreadable: UnreadableTimes, now: dt.datetime) -> dt.datetime | None:
         """Return the end that the marker tells: its own time, or the time beside it for a word."""
-        mapped = self.fields.get("end_time")
-        paths = mapped if mapped is not None and not isinstance(mapped, ConstantValue | Join) else self.variant.marker
         words = self.variant.resolved if self.rules.resolved is None else self.rules.resolved
+        paths = self.variant.marker
+        mapped = self.fields.get("end_time")
+        if mapped is not None and not isinstance(mapped, ConstantValue | Join):
+            paths = mapped
+            words = words | RESOLVED_WORDS if self.rules.resolved is None else words
         for path in paths:
             value = self.message.present(path)
             if value is None:

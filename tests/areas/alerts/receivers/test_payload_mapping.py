@@ -106,6 +106,27 @@ def test_chosen_fields_round_trip_through_the_stored_mapping():
     assert payload_mapping.chosen_of(stored) == chosen
 
 
+def test_paths_from_the_top_of_a_batch_are_those_of_its_alert():
+    keys = (
+        "version",
+        "groupKey",
+        "status",
+        "receiver",
+        "groupLabels",
+        "commonLabels",
+        "commonAnnotations",
+        "externalURL",
+    )
+    batch = dict.fromkeys(keys, "x") | {"version": "4", "alerts": [{"labels": {"host": "h"}}]}
+
+    found = payload_mapping.in_element(batch, {"hosts": '["alerts",0,"labels","host"]', "title": '["labels"]'})
+
+    assert found == {"hosts": '["labels","host"]', "title": '["labels"]'}
+    assert (
+        payload_mapping.in_element({"alerts": []}, found | {"title": '["alerts",0,"a"]'})["title"] == '["alerts",0,"a"]'
+    )
+
+
 @pytest.mark.parametrize(
     "key", ['["event","times"]', '["nothing"]', '["event"]', "nonsense", "[]", "7", '["gone"]', "[{}]"]
 )

@@ -160,6 +160,18 @@ def test_what_is_mapped_replaces_a_path_of_the_preset(receiver):
     assert [alert.title for alert in alerts()] == ["k"]
 
 
+@pytest.mark.parametrize("tool", ["alertmanager", "grafana"])
+def test_a_field_mapped_over_a_preset_recovers_by_the_common_words(receiver, tool):
+    send = receiver(tool, mapping={"end_time": {"path": ["labels", "state"], "type": "string"}})
+    body = copy.deepcopy(PRESETS[tool].samples["firing"])
+
+    for word in ("down", " Recovered "):
+        body["alerts"][0]["labels"]["state"] = word
+        send(body)
+
+    assert [(alert.status, alert.events) for alert in alerts()] == [(Status.RESOLVED, 1)]
+
+
 def test_dimensions_of_an_alarm_inside_a_text_are_hosts(receiver):
     send, body = receiver("cloudwatch-sns"), copy.deepcopy(PRESETS["cloudwatch-sns"].samples["firing"])
     message = json.loads(body["Message"])

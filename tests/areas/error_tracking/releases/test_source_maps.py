@@ -10,6 +10,7 @@ from sqlalchemy import select
 
 from project_service.areas.error_tracking.collection import waiting
 from project_service.areas.error_tracking.errors.models import (
+    MergedError,
     TrackedError,
     TrackedErrorDigest,
     TrackedErrorEvent,
@@ -134,6 +135,19 @@ def test_events_wait_for_their_source_maps_before_they_are_grouped(sender, uploa
     assert db.session.scalar(select(WaitingEvent.id)) is None
     assert [row.user_count for row in db.session.scalars(select(TrackedError))] == [1]
     assert len(db.session.scalars(select(TrackedErrorDigest.digest)).all()) == 1
+
+
+def test_the_next_build_of_the_same_code_adds_to_the_same_error(sender, uploader, run_jobs):
+    uploader.upload(build())
+    uploader.upload(build(OTHER_ID, {**MAP, "mappings": "Q" + MAP["mappings"][1:]}, "  " + SCRIPT))
+    moved = [{**frame, "colno": frame["colno"] + 2, "function": "zz"} for frame in FRAMES]
+    exception = {"type": "Error", "value": "boom 42", "stacktrace": {"frames": moved}}
+    sender.event(**event())
+    sender.event(**event(debug_id=OTHER_ID, exception={"values": [exception]}))
+    run_jobs()
+
+    assert errors() == [("boom(src/a)", 2)]
+    assert db.session.scalar(select(MergedError.id)) is None
 
 
 def test_the_list_says_how_many_events_wait_for_source_maps(sender, uploader, visit, project):

@@ -60,6 +60,7 @@ from project_service.areas.issues import routes as issues
 from project_service.areas.issues.discussions import routes as discussions
 from project_service.areas.issues.links import pages as issue_link_pages
 from project_service.areas.issues.links import routes as issue_links
+from project_service.areas.labels import pages as label_pages
 from project_service.areas.labels import routes as labels
 from project_service.areas.members import invitation_pages
 from project_service.areas.members import pages as members_pages
@@ -230,6 +231,7 @@ PAGES = (
     issue_link_pages.pages,
     merge_requests_pages.pages,
     milestones_pages.pages,
+    label_pages.pages,
     alerts_pages.pages,
     alert_list_pages.pages,
     alert_statistics_pages.pages,

@@ -27,6 +27,8 @@ NEEDED = {
     "/<path:project>/-/project_members/<int:user_id>/remove": Role.MAINTAINER,
     "/groups/<path:group>/-/group_members/<int:user_id>/remove": Role.OWNER,
     "/<path:project>/-/issues/<int:iid>/edit": Role.REPORTER,
+    "/<path:project>/-/milestones/<int:iid>/promote": Role.OWNER,
+    "/<path:project>/-/labels/<int:label_id>/promote": Role.OWNER,
     "/<path:project>/-/issues/<int:iid>/notes/<int:note>/edit": Role.MAINTAINER,
     "/<path:project>/-/issues/<int:iid>/notes/<int:note>/delete": Role.MAINTAINER,
 }

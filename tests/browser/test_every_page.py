@@ -249,6 +249,8 @@ def addresses(gl, paula, service, worker_id, tmp_path_factory):
         "issue": f"{home}/-/issues/1",
         "edit issue": f"{home}/-/issues/1/edit",
         "milestones": f"{home}/-/milestones",
+        "labels": f"{home}/-/labels",
+        "new label": f"{home}/-/labels/new",
         "milestones of a group": f"/groups/{home.strip('/').rpartition('/')[0]}/-/milestones",
         "milestone": f"{home}/-/milestones/1",
         "edit milestone": f"{home}/-/milestones/1/edit",

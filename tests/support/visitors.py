@@ -37,6 +37,7 @@ from project_service.domain.repositories.protected_refs import ProtectedBranch, 
 from project_service.domain.tokens import SESSION_LENGTH, BrowserSession, digest_of
 from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.environments import Environment
+from project_service.domain.tracker.issue_links import IssueLink
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.notes import Note
@@ -161,6 +162,8 @@ def values(
 ) -> dict[str, Any]:
     """Values for the placeholders of page rules; tokens belong to each user."""
     store(Milestone(project_id=project.id, iid=1, title="Opening day"))
+    store(Milestone(group_id=group.id, iid=1, title="Season"))
+    related = store(Issue(project_id=project.id, iid=99, title="Oil the till"))
     store(Alert(project_id=project.id, iid=1, title="The till is stuck", started_at=clock.now()))
     store_export(project)
     integration = store(AlertIntegration(project_id=project.id, name="Prom", endpoint_identifier="1f", token="t"))
@@ -212,6 +215,9 @@ def values(
         "group token_id": sample_data.make_bot_token(group).id,
         "group variable_id": store(GroupVariable(namespace_id=group.id, key="REGION", value="eu")).id,
         "admin variable_id": store(InstanceVariable(key="REGION", value="eu")).id,
+        "project label_id": sample_data.make_label(project, "tills").id,
+        "group label_id": sample_data.make_label(group, "season").id,
+        "issue_link_id": store(IssueLink(source_id=issue.id, target_id=related.id)).id,
         "tag_id": protected_tag.id,
         "protected_branch_id": protected_branch.id,
         "iid": 1,

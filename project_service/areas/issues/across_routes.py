@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from sqlalchemy import select
+
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint
 from project_service.access.guards import numeric
@@ -13,7 +15,10 @@ from project_service.areas.issues.listing import IssueListing
 from project_service.areas.issues.queries import IssueFilter, statistics_of
 from project_service.domain.namespaces import Group
 from project_service.domain.project_access import ProjectAccess
+from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.milestones import find_milestone
+from project_service.kit.db.session import one
+from project_service.kit.http.errors import RecordNotFound
 
 api = ApiBlueprint("issues_across_projects", __name__, description="Issues of several projects, and their numbers.")
 
@@ -27,6 +32,15 @@ api = ApiBlueprint("issues_across_projects", __name__, description="Issues of se
 def list_all_issues(fields: dict[str, Any]) -> IssueListing:
     """List the issues that you opened, or with ``scope`` all that you may see."""
     return IssueListing(IssueFilter.across(caller(), **fields))
+
+
+@api.get("/issues/<issue_id>")
+@api.signed_in
+@api.allow(Ability.ADMINISTER)
+@api.response(200, schemas.IssueSchema)
+def show_any_issue(issue_id: str) -> Issue:
+    """Show one issue by its id in the whole instance; for administrators."""
+    return one(select(Issue).where(Issue.id == numeric(issue_id)), RecordNotFound())
 
 
 @api.get("/groups/<group>/issues")

@@ -1,1 +1,1 @@
-"""Labels of projects, read-only."""
+"""Labels of projects, with those of groups."""

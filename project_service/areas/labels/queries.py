@@ -14,7 +14,7 @@ from project_service.access.identity import Caller
 from project_service.access.rules import visible_issues, visible_projects
 from project_service.domain.namespaces import Group, descendants_of
 from project_service.domain.projects import Project, projects_below
-from project_service.domain.tracker import issues
+from project_service.domain.tracker import issues, label_rules
 from project_service.domain.tracker.issues import Issue, IssueLabel, issues_of
 from project_service.domain.tracker.labels import Label, LabelPriority, usable_in, usable_in_group, with_any_of
 from project_service.domain.tracker.merge_requests import MergeRequest, MergeRequestLabel, merge_requests_of
@@ -62,18 +62,25 @@ class ShownLabel:
     label: Label
     priority: int | None = None
     uses: LabelUses | None = None
+    subscribed: bool = False
 
 
-def shown_labels(requester: Caller, owner: Project | Group, labels: Sequence[Label], *, counts: bool) -> list[Any]:
+def shown_labels(
+    requester: Caller, owner: Project | Group, labels: Sequence[Label], *, counts: bool
+) -> list[ShownLabel]:
     """Return the labels of a page as schemas serialize them."""
     priorities = _priorities(owner, labels) if isinstance(owner, Project) else {}
     uses = _uses(requester, owner, labels) if counts else {}
-    return [ShownLabel(label, priorities.get(label.id), uses.get(label.title)) for label in labels]
+    subscribed = label_rules.has_subscribed(requester.user_id or 0, owner, [label.id for label in labels])
+    return [
+        ShownLabel(label, priorities.get(label.id), uses.get(label.title), label.id in subscribed) for label in labels
+    ]
 
 
-def shown_label(project: Project, label: Label) -> ShownLabel:
-    """Return one label of a project as schemas serialize it."""
-    return ShownLabel(label, _priorities(project, [label]).get(label.id))
+def shown_label(requester: Caller, owner: Project | Group, label: Label) -> ShownLabel:
+    """Return one label of a project or a group as schemas serialize it."""
+    (shown,) = shown_labels(requester, owner, [label], counts=False)
+    return shown
 
 
 def _priorities(project: Project, labels: Sequence[Label]) -> dict[int, int]:

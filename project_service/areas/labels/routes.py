@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from flask import Response
+
 from project_service.access.abilities import Ability, judge
 from project_service.access.api import ApiBlueprint, WithSchema
 from project_service.access.identity import caller
@@ -45,7 +47,7 @@ def list_labels(project: Project, fields: dict[str, Any]) -> WithSchema:
 def show_label(project: Project, fields: dict[str, Any], label: str) -> ShownLabel:
     """Show one label, by its id or its title."""
     return queries.shown_label(
-        project, find_label(usable_in(project, ancestors=fields["include_ancestor_groups"]), label)
+        caller(), project, find_label(usable_in(project, ancestors=fields["include_ancestor_groups"]), label)
     )
 
 
@@ -56,7 +58,7 @@ def show_label(project: Project, fields: dict[str, Any], label: str) -> ShownLab
 @api.response(201, schemas.LabelSchema)
 def create_label(project: Project, fields: dict[str, Any]) -> ShownLabel:
     """Create a label."""
-    return queries.shown_label(project, label_rules.create_label(project, **fields))
+    return queries.shown_label(caller(), project, label_rules.create_label(project, **fields))
 
 
 @api.put(f"{LABELS}/<label>")
@@ -117,6 +119,46 @@ def promote_named_label(project: Project, fields: dict[str, Any]) -> ShownLabel:
     return _promote(project, fields["name"] or "")
 
 
+@api.post(f"{LABELS}/<label>/subscribe")
+@api.signed_in
+@api.allow(Ability.READ_LABELS)
+@api.response(201, schemas.LabelSchema)
+def subscribe_to_label(project: Project, label: str) -> Any:
+    """Subscribe to a label; 304 if you have."""
+    found = find_label(usable_in(project), label)
+    return _changed(label_rules.subscribe(caller().user_id or 0, project, found), project, found)
+
+
+@api.post(f"{LABELS}/<label>/unsubscribe")
+@api.signed_in
+@api.allow(Ability.READ_LABELS)
+@api.response(201, schemas.LabelSchema)
+def unsubscribe_from_label(project: Project, label: str) -> Any:
+    """End a subscription to a label; 304 if there is none."""
+    found = find_label(usable_in(project), label)
+    return _changed(label_rules.unsubscribe(caller().user_id or 0, project, found), project, found)
+
+
+@group_api.post(f"{GROUP_LABELS}/<label>/subscribe")
+@group_api.signed_in
+@group_api.allow(Ability.READ_GROUP)
+@group_api.response(201, schemas.GroupLabelSchema)
+def subscribe_to_group_label(group: Group, label: str) -> Any:
+    """Subscribe to a label of a group; 304 if you have."""
+    found = find_label(usable_in_group(group), label)
+    return _changed(label_rules.subscribe(caller().user_id or 0, group, found), group, found)
+
+
+@group_api.post(f"{GROUP_LABELS}/<label>/unsubscribe")
+@group_api.signed_in
+@group_api.allow(Ability.READ_GROUP)
+@group_api.response(201, schemas.GroupLabelSchema)
+def unsubscribe_from_group_label(group: Group, label: str) -> Any:
+    """End a subscription to a label of a group; 304 if there is none."""
+    found = find_label(usable_in_group(group), label)
+    return _changed(label_rules.unsubscribe(caller().user_id or 0, group, found), group, found)
+
+
 @group_api.get(GROUP_LABELS)
 @group_api.signed_in
 @group_api.arguments(schemas.GroupLabelFilterSchema)
@@ -138,7 +180,8 @@ def list_group_labels(group: Group, fields: dict[str, Any]) -> WithSchema:
 @group_api.response(200, schemas.GroupLabelSchema)
 def show_group_label(group: Group, fields: dict[str, Any], label: str) -> ShownLabel:
     """Show one label of a group, by its id or its title."""
-    return ShownLabel(find_label(usable_in_group(group, ancestors=fields["include_ancestor_groups"]), label))
+    found = find_label(usable_in_group(group, ancestors=fields["include_ancestor_groups"]), label)
+    return queries.shown_label(caller(), group, found)
 
 
 @group_api.post(GROUP_LABELS)
@@ -148,7 +191,7 @@ def show_group_label(group: Group, fields: dict[str, Any], label: str) -> ShownL
 @group_api.response(201, schemas.GroupLabelSchema)
 def create_group_label(group: Group, fields: dict[str, Any]) -> ShownLabel:
     """Create a label of a group."""
-    return ShownLabel(label_rules.create_label(group, **fields))
+    return queries.shown_label(caller(), group, label_rules.create_label(group, **fields))
 
 
 @group_api.put(f"{GROUP_LABELS}/<label>")
@@ -158,7 +201,7 @@ def create_group_label(group: Group, fields: dict[str, Any]) -> ShownLabel:
 @group_api.response(200, schemas.GroupLabelSchema)
 def update_group_label(group: Group, fields: dict[str, Any], label: str) -> ShownLabel:
     """Change a label of a group; issues and merge requests get its new name."""
-    return ShownLabel(label_rules.update_label(_own_of_group(group, label), **fields))
+    return queries.shown_label(caller(), group, label_rules.update_label(_own_of_group(group, label), **fields))
 
 
 @group_api.put(GROUP_LABELS)
@@ -168,7 +211,7 @@ def update_group_label(group: Group, fields: dict[str, Any], label: str) -> Show
 @group_api.response(200, schemas.GroupLabelSchema)
 def update_named_group_label(group: Group, fields: dict[str, Any]) -> ShownLabel:
     """Change the label of a group that ``label_id`` or ``name`` names."""
-    return ShownLabel(label_rules.update_label(_own_of_group(group, _name(fields)), **fields))
+    return queries.shown_label(caller(), group, label_rules.update_label(_own_of_group(group, _name(fields)), **fields))
 
 
 @group_api.delete(f"{GROUP_LABELS}/<label>")
@@ -188,6 +231,10 @@ def delete_group_label(group: Group, label: str) -> None:
 def delete_named_group_label(group: Group, fields: dict[str, Any]) -> None:
     """Delete the label of a group that ``label_id`` or ``name`` names."""
     label_rules.delete_label(unmodified(_own_of_group(group, _name(fields))))
+
+
+def _changed(is_changed: bool, owner: Project | Group, label: Label) -> ShownLabel | Response:
+    return queries.shown_label(caller(), owner, label) if is_changed else Response(status=304)
 
 
 def _own(project: Project, id_or_title: str) -> Label:
@@ -210,7 +257,7 @@ def _update(project: Project, label: Label, fields: dict[str, Any]) -> ShownLabe
         label_rules.update_label(label, **fields)
     if has_priority:
         label_rules.set_priority(project, label, priority)
-    return queries.shown_label(project, label)
+    return queries.shown_label(caller(), project, label)
 
 
 def _delete(label: Label) -> None:
@@ -221,7 +268,8 @@ def _delete(label: Label) -> None:
 def _promote(project: Project, id_or_title: str) -> ShownLabel:
     if isinstance(project.namespace, Group):
         judge(caller(), Ability.ADMIN_GROUP_LABELS, project.namespace)
-    return ShownLabel(label_rules.promote_label(project, _own(project, id_or_title)))
+    promoted = label_rules.promote_label(project, _own(project, id_or_title))
+    return queries.shown_label(caller(), project, promoted)
 
 
 def _judge_group(label: Label) -> None:

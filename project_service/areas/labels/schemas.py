@@ -19,7 +19,7 @@ class GroupLabelSchema(Schema):
     description_html = fields.Computed(lambda shown: str(markdown.line(shown.label.description)))
     text_color = fields.Computed(lambda shown: text_color(shown.label.color))
     color = fields.String(attribute="label.color")
-    subscribed = fields.Constant(False)
+    subscribed = fields.Boolean()
 
 
 class GroupLabelWithCountsSchema(GroupLabelSchema):

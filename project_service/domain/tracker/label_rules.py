@@ -17,6 +17,7 @@ from project_service.domain.tracker.labels import (
     LONGEST_TITLE,
     Label,
     LabelPriority,
+    LabelSubscription,
     usable_in,
     usable_in_group,
 )
@@ -114,6 +115,36 @@ def set_priority(project: Project, label: Label, priority: int | None) -> None:
     )
 
 
+def subscribe(user_id: int, owner: Project | Group, label: Label) -> bool:
+    """Subscribe a user to a label in a project, or to one of a group; return whether that is new.
+
+    Subscriptions are answered by the API; nothing is sent to subscribers.
+    """
+    if has_subscribed(user_id, owner, [label.id]):
+        return False
+    project_id = owner.id if isinstance(owner, Project) else None
+    new = insert(LabelSubscription).values(user_id=user_id, label_id=label.id, project_id=project_id)
+    return bool(db.session.execute(new.on_conflict_do_nothing().returning(LabelSubscription.id)).scalars().all())
+
+
+def unsubscribe(user_id: int, owner: Project | Group, label: Label) -> bool:
+    """End the subscriptions of a user to a label; return whether there was one."""
+    ended = delete(LabelSubscription).where(*_subscriptions(user_id, owner, [label.id]))
+    return bool(db.session.execute(ended.returning(LabelSubscription.id)).scalars().all())
+
+
+def has_subscribed(user_id: int, owner: Project | Group, label_ids: Collection[int]) -> set[int]:
+    """The ids of the labels, among some, that a user has subscribed to."""
+    return set(db.session.scalars(select(LabelSubscription.label_id).where(*_subscriptions(user_id, owner, label_ids))))
+
+
+def _subscriptions(user_id: int, owner: Project | Group, label_ids: Collection[int]) -> list[ColumnElement[bool]]:
+    here: ColumnElement[bool] = LabelSubscription.project_id.is_(None)
+    if isinstance(owner, Project):
+        here = or_(here, LabelSubscription.project_id == owner.id)
+    return [LabelSubscription.user_id == user_id, LabelSubscription.label_id.in_(label_ids), here]
+
+
 def delete_label(label: Label) -> None:
     """Delete a label; issues lose its title, unless a group above has a label of that title."""
     if db.session.scalar(select(_farther_label(label))) is False:
@@ -154,6 +185,10 @@ def promote_label(project: Project, label: Label) -> Label:
         update(LabelPriority)
         .where(LabelPriority.label_id.in_(ids), LabelPriority.project_id.not_in(has_priority.scalar_subquery()))
         .values(label_id=promoted.id),
+        execution_options={"synchronize_session": False},
+    )
+    db.session.execute(
+        update(LabelSubscription).where(LabelSubscription.label_id.in_(ids)).values(label_id=promoted.id),
         execution_options={"synchronize_session": False},
     )
     db.session.execute(delete(Label).where(Label.id.in_(ids)), execution_options={"synchronize_session": False})

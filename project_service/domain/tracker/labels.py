@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import CheckConstraint, ColumnElement, ForeignKey, Index, UniqueConstraint, select, union_all
+from sqlalchemy import CheckConstraint, ColumnElement, ForeignKey, Index, UniqueConstraint, select, text, union_all
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.domain.namespaces import Group, groups_above
@@ -58,6 +58,25 @@ class LabelPriority(Base):
         Key, ForeignKey("labels.id", ondelete="CASCADE"), primary_key=True, index=True
     )
     priority: Mapped[int]
+
+
+class LabelSubscription(Model):
+    """A user who has subscribed to a label: in one project, or to a label of a group everywhere."""
+
+    __tablename__ = "label_subscriptions"
+    __table_args__ = (
+        Index(
+            "uq_label_subscriptions_user_id_label_id",
+            "user_id",
+            "label_id",
+            text("coalesce(project_id, 0)"),
+            unique=True,
+        ),
+    )
+
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
+    label_id: Mapped[int] = mapped_column(ForeignKey("labels.id", ondelete="CASCADE"), index=True)
+    project_id: Mapped[int | None] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"), index=True)
 
 
 def usable_in(project: Project, *, ancestors: bool = True) -> ColumnElement[bool]:

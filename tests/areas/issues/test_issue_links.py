@@ -119,3 +119,11 @@ def test_the_page_links_and_unlinks(issues, visit, as_):
     assert "#2 Till" in linked
     assert "There is no such issue" in refused
     assert as_(ADA).get(links_of(issues[0])).json == []
+
+
+def test_administrators_find_an_issue_by_its_id(issues, as_):
+    found = [as_(name).get(f"/issues/{issues[2]['id']}") for name in (ADA, MAX, NOBODY)]
+
+    assert [response.status_code for response in found] == [200, 403, 401]
+    assert found[0].json["references"]["full"] == "acme/shop#3"
+    assert as_(ADA).get("/issues/99999").json == {"message": "404 Not found"}

@@ -1,4 +1,4 @@
-"""Linked issues on the page of an issue."""
+"""Linked issues on the page of an issue; who may link, a reporter, sees confidential issues, too."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
 from project_service.access.pages import PageBlueprint
 from project_service.areas.issues.links import queries, service
-from project_service.domain.tracker.issues import Issue
+from project_service.domain.projects import Project
+from project_service.domain.tracker.issues import Issue, find_issue
 from project_service.kit.http.errors import Conflict, RecordNotFound, Unprocessable
 from project_service.kit.http.forms import Form
 
@@ -39,9 +40,10 @@ panels.add(panels.Panel("issue", 30, "issues/links.html", fill_links))
 
 @pages.post(LINKS)
 @pages.signed_in
-@pages.allow(Ability.READ_ISSUE)
-def create_issue_link(issue: Issue) -> Any:
+@pages.allow(Ability.ADMIN_ISSUES)
+def create_issue_link(project: Project, iid: int) -> Any:
     """Link an issue to the one that is named."""
+    issue = find_issue(project, iid)
     try:
         match = REFERENCE.fullmatch(request.form.get("reference", "").strip())
         if match is None:
@@ -56,9 +58,10 @@ def create_issue_link(issue: Issue) -> Any:
 
 @pages.post(f"{LINKS}/<int:issue_link_id>/delete")
 @pages.signed_in
-@pages.allow(Ability.READ_ISSUE)
-def delete_issue_link(issue: Issue, issue_link_id: int) -> Any:
+@pages.allow(Ability.ADMIN_ISSUES)
+def delete_issue_link(project: Project, iid: int, issue_link_id: int) -> Any:
     """Remove a link."""
+    issue = find_issue(project, iid)
     service.delete_link(caller(), issue, issue_link_id)
     return redirect(_address(issue))
 

@@ -34,7 +34,14 @@ from project_service.kit.http.fields import whole_number
 from project_service.kit.http.pagination import ListedRows, Paging, ShownPage, read_page
 
 pages = PageBlueprint("repository_pages", __name__)
-FILES = ("/-/tree", "/-/blob", "/-/blame", "/-/find_file", "/-/graphs")
+FILES = (
+    "/-/tree",
+    "/-/blob",
+    "/-/blame",
+    "/-/find_file",
+    "/-/graphs",
+    *("/-/new/", "/-/edit/", "/-/upload_file", "/-/delete_file"),
+)
 HISTORY = ("/-/commit", "/-/compare")
 REFS = ("/-/branches", "/-/tags", "/-/releases")
 navigation.add(navigation.NavigationEntry("Code", "/-/tree", 5, Ability.READ_CODE, FILES + HISTORY + REFS))

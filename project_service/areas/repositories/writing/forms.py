@@ -45,7 +45,7 @@ class FileForm(CommitForm):
         return [self[name] for name in self.field_order]
 
 
-class UploadForm(CommitForm):
+class FileUploadForm(CommitForm):
     """A file to upload."""
 
     file = FileField("File", description="At most 10 MB.")

@@ -21,7 +21,7 @@ from project_service.areas.repositories.content.readmes import is_markdown
 from project_service.areas.repositories.revision_paths import BASE_PATH, MAX_REVISION_PARTS, page_address
 from project_service.areas.repositories.transport.push_rules import PushRefused
 from project_service.areas.repositories.writing import commits, new_commits, trees
-from project_service.areas.repositories.writing.forms import CommitForm, FileForm, UploadForm
+from project_service.areas.repositories.writing.forms import CommitForm, FileForm, FileUploadForm
 from project_service.domain.projects import Project
 from project_service.domain.repositories.bundles import BRANCHES
 from project_service.domain.repositories.reading.repository import BLOB
@@ -107,7 +107,7 @@ def update_file(project: Project, place: str) -> Any:
 def new_upload(project: Project, place: str) -> str:
     """Show the form to upload a file into a folder of a branch."""
     found = _find(project, place)
-    return _page(project, found, UploadForm(**_defaults(project, found, "Upload a file")), "Upload file")
+    return _page(project, found, FileUploadForm(**_defaults(project, found, "Upload a file")), "Upload file")
 
 
 @pages.post(f"{BASE_PATH}/upload_file/<path:place>", reads_repository=True)
@@ -115,7 +115,7 @@ def new_upload(project: Project, place: str) -> str:
 @pages.allow(Ability.PUSH_CODE)
 def upload_file(project: Project, place: str) -> Any:
     """Upload a file."""
-    found, form = _find(project, place), UploadForm()
+    found, form = _find(project, place), FileUploadForm()
     file = form.file.data
     action: dict[str, Any] = {"action": "update" if form.replace.data else "create", "file_path": ""}
     if file:
@@ -186,7 +186,7 @@ def _done(project: Project, found: BranchPath, form: CommitForm, action: dict[st
     branch = (form.target_branch.data or "").strip()
 
     def commit() -> None:
-        if isinstance(form, UploadForm) and not form.file.data:
+        if isinstance(form, FileUploadForm) and not form.file.data:
             raise Invalid(file="is missing: choose one")
         if not new_commits.may_write(caller(), project, branch):
             raise Invalid(target_branch=f"is protected. {new_commits.NOT_ALLOWED}")
@@ -210,7 +210,7 @@ def _done(project: Project, found: BranchPath, form: CommitForm, action: dict[st
 def _at_field(form: CommitForm, error: BadRequest) -> BadRequest | Invalid:
     """Return an error that is shown at the field that it is about."""
     text = str(error.message)
-    path_field = "file_path" if isinstance(form, FileForm) else "file" if isinstance(form, UploadForm) else None
+    path_field = "file_path" if isinstance(form, FileForm) else "file" if isinstance(form, FileUploadForm) else None
     if path_field is not None and text.startswith(PATH_PROBLEMS):
         return Invalid(**{path_field: f"is refused. {text}"})
     if isinstance(error, PushRefused) or text.startswith(BRANCH_PROBLEMS):
@@ -241,7 +241,7 @@ def _page(
         "problem": problem,
         "preview": preview,
         "preview_is_markdown": isinstance(form, FileForm) and is_markdown(form.file_path.data or ""),
-        "uploads": isinstance(form, UploadForm),
+        "uploads": isinstance(form, FileUploadForm),
         "edits": isinstance(form, FileForm),
         "back": page_address(project, "tree" if found.content is None else "blob", found.branch, found.path)
         if found.commit_id

@@ -64,6 +64,13 @@ class Shares:
         """Whether a client may use an amount more."""
         return all(self._used[name] + amount <= size for name, size in self._limits.shares_of(client))
 
+    def used_by(self, client: SharingClient) -> tuple[int, int]:
+        """What the address of a client uses now, with a credential or without, and what its credential uses."""
+        address = 0
+        if client.address is not None:
+            address = self._used[f"address {client.address}"] + self._used[f"anonymous address {client.address}"]
+        return address, 0 if client.credential is None else self._used[f"credential {client.credential}"]
+
     def take(self, client: SharingClient, amount: int = 1) -> None:
         """Count an amount.
 
@@ -87,7 +94,9 @@ class Shares:
 class ConcurrencyLimiter:
     """Lets a number of things happen at once; a bounded number of others waits for ``max_wait_seconds``.
 
-    Those that have waited longest come first, but nobody waits for another whose own share is used up.
+    The client that uses the least comes first, by its address, then by its credential; of one client, and of those that
+    use as much, what has waited longest. So a client that sends hundreds delays only itself, and nobody waits for
+    another whose own share is used up.
     """
 
     def __init__(self, limits: ShareLimits, waiting: ShareLimits, max_wait_seconds: float) -> None:
@@ -134,7 +143,11 @@ class ConcurrencyLimiter:
 
     def _wake(self) -> None:
         """Assign free slots to those that wait."""
-        for turn, client in list(self._queue.items()):
-            if not turn.done() and self._running.fits(client):
-                self._running.take(client)
-                turn.set_result(None)
+        while True:
+            waiting = {slot: client for slot, client in self._queue.items() if not slot.done()}
+            fitting = [slot for slot, client in waiting.items() if self._running.fits(client)]
+            if not fitting:
+                return
+            slot = min(fitting, key=lambda slot: self._running.used_by(waiting[slot]))  # the first of equal ones
+            self._running.take(waiting[slot])
+            slot.set_result(None)

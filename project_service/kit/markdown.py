@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 # parser of HTML from quadratic time (tests/kit/test_markdown.py has the texts).
 MAX_PAGE_CHARACTERS = 256 << 10
 MAX_GROWTH = 8  # characters of HTML for one of the text: tables repeat cells that are left out
+MAX_MARKUP = 40_000  # tags and character references that a page may have: what sanitizing and linking take time for
 MAX_NESTED_MARKERS = 100  # of quotes and lists at the beginning of a line
 MAX_OPEN_ELEMENTS = 30_000_000  # elements of HTML in a text, times places where one may be reopened or looked for
 MAX_REOPENED_ELEMENTS = 300_000  # elements that paragraphs reopen, times paragraphs
@@ -189,15 +190,16 @@ def _length_within_limits(text: str) -> int:
 
 
 def _spend(text: str, rendered: str | None) -> Markup | None:
-    """Subtract a text from what the page may have; ``None`` if its HTML is beyond that."""
-    if rendered is None:
-        return None
-    cost = max(len(text), len(rendered) // MAX_GROWTH)
+    """Subtract a text from what the page may have; ``None`` if its HTML is beyond that.
+
+    A text that is shown as it was written is subtracted, too, since it took time: a page may have many of them.
+    """
     left = _characters_left()
-    if cost > left:
-        return None
-    g.markdown_characters_left = left - cost
-    return as_markup(rendered)
+    cost = len(text)
+    if rendered is not None:
+        cost = max(cost, len(rendered) // MAX_GROWTH, _markup_of(rendered) * MAX_PAGE_CHARACTERS // MAX_MARKUP)
+    g.markdown_characters_left = left - min(cost if cost <= left else len(text), left)
+    return None if rendered is None or cost > left else as_markup(rendered)
 
 
 def _render(
@@ -206,7 +208,7 @@ def _render(
     """Return sanitized HTML, ``None`` if it would be longer than a page may be; ``lines`` keeps those of list items."""
     options = Options.CMARK_OPT_UNSAFE | (Options.CMARK_OPT_SOURCEPOS if lines else 0)
     raw: str = github_flavored_markdown_to_html(text, options)
-    if len(raw) > MAX_GROWTH * MAX_PAGE_CHARACTERS:
+    if len(raw) > MAX_GROWTH * MAX_PAGE_CHARACTERS or _markup_of(raw) > MAX_MARKUP:
         return None
     if addresses is not None:
         raw = _name_headings(raw)
@@ -223,6 +225,11 @@ def _render(
         id_prefix=ANCHOR_PREFIX,
     )
     return _linked(_NO_TASK.sub("<li>", sanitized) if lines else sanitized)
+
+
+def _markup_of(html: str) -> int:
+    """The number of tags and character references."""
+    return html.count("<") + html.count("&")
 
 
 def _linked(sanitized: str) -> str:

@@ -8,10 +8,13 @@ import time
 from html.parser import HTMLParser
 
 import pytest
+from flask import g
 from hypothesis import given
 from hypothesis import strategies as st
 
-from project_service.kit import markdown
+from project_service.access.text_references import TextReferences
+from project_service.domain.projects import Project
+from project_service.kit import markdown, text_links
 
 NAMES = {"class", "rel", "loading", "referrerpolicy", "type", "disabled", "tabindex"}
 ADDRESS = re.compile(r"(?:https?|mailto):|(?![a-z][a-z0-9+.-]*:)", re.IGNORECASE)
@@ -160,10 +163,44 @@ def test_html_that_would_be_repeated_in_every_paragraph_is_shown_as_text():
     assert (markdown.UNFORMATTED in html, len(html) < 50_000) == (True, True)
 
 
+def test_a_text_of_more_markup_than_a_page_may_have_is_shown_as_text(monkeypatch):
+    monkeypatch.setattr(markdown, "MAX_MARKUP", 9)
+
+    shown = [markdown.UNFORMATTED in markdown.block(text) for text in ("*a*", "&" * 10, "|a|\n|-|\n" * 2)]
+
+    assert shown == [False, True, True]
+
+
+def test_texts_that_are_shown_as_they_were_written_use_what_the_page_may_have(monkeypatch):
+    monkeypatch.setattr(markdown, "MAX_MARKUP", 4)
+    monkeypatch.setattr(markdown, "MAX_PAGE_CHARACTERS", 30)
+
+    shown = [markdown.UNFORMATTED in markdown.block(text) for text in ("&" * 25, "a much longer text")]
+
+    assert shown == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("html", "linked"),
+    [
+        ("a <b>b</b> c", "A <b>B</b> C"),
+        ('<a href="x">a</a> <code>b <i>c</i></code> d', '<a href="x">a</a> <code>b <i>c</i></code> D'),
+        ('<img alt="a > b &lt; c"> d &amp; e', '<img alt="a > b &lt; c"> D &amp; E'),
+        ("<abbr>a</abbr> a < b & c", "<abbr>A</abbr> A < B & C"),
+    ],
+    ids=["text", "code", "attribute", "signs"],
+)
+def test_texts_outside_of_code_and_links_are_linked(html, linked):
+    assert text_links.link(html, str.upper) == linked
+
+
 SECONDS = 0.5
 MAX_TEXT = 1_048_576  # characters of a description or a comment
 # Texts that some part of the reader looks at again and again, as a function of the number of repetitions.
 SUPERLINEAR = {
+    "ampersands": lambda n: "& " * n,
+    "small tables": lambda n: "|a|\n|-|\n" * n,
+    "references": lambda n: "".join(f"#{number} @u{number} ~l{number} a/b#{number} " for number in range(n)),
     "nested quotes": lambda n: "> " * 100 + "a\n" + "b\n" * n,
     "nested quotes, less deep": lambda n: ">" * 19 + "a\n" + "b\n" * n,
     "lines of nested quotes": lambda n: ("> " * 20 + "a\n") * (n // 20),
@@ -234,8 +271,9 @@ MANY = [250, 500, 1_000, 1_500, 2_000, 3_000, 4_000, 6_000, 8_000, 12_000, 16_00
 
 
 def seconds_of_page(app, *texts):
-    """The processor time of a page that shows these texts."""
+    """The processor time of a page that shows these texts and links what they refer to."""
     with app.test_request_context():
+        g.text_linker = TextReferences(Project(full_path="a/b")).link
         began = time.process_time()
         for text in texts:
             markdown.block(text)

@@ -12,7 +12,7 @@ import argon2
 
 from project_service.kit.http.errors import Unavailable
 
-MAX_CHECKS = 2  # at once in a process: each takes 64 MiB and a processor
+MAX_CHECKS = 1  # at once in a process: each takes 64 MiB and several processors
 MAX_WAITING = 4  # threads that wait for an attempt; each of them could answer others
 WAIT_SECONDS = 5.0
 _hasher = argon2.PasswordHasher()

@@ -1,6 +1,6 @@
 """Rendering of Markdown as HTML (``docs/decisions/markdown.md``).
 
-GitHub's Markdown by cmark-gfm, sanitized by nh3 as the last step: what a text may contain is decided by the lists of
+GitHub's Markdown by comrak, sanitized by nh3 as the last step: what a text may contain is decided by the lists of
 elements and attributes below. Images are shown from this server and by HTTPS.
 """
 
@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urlsplit
 
 import nh3
-from cmarkgfm import github_flavored_markdown_to_html
-from cmarkgfm.cmark import Options
+from comrak import ExtensionOptions, RenderOptions, render_markdown
 from flask import g
 from jinja2 import Environment
 from markupsafe import Markup, escape
@@ -206,8 +205,7 @@ def _render(
     text: str, addresses: RelativeAddresses | None, elements: set[str] = ELEMENTS, *, lines: bool = False
 ) -> str | None:
     """Return sanitized HTML, ``None`` if it would be longer than a page may be; ``lines`` keeps those of list items."""
-    options = Options.CMARK_OPT_UNSAFE | (Options.CMARK_OPT_SOURCEPOS if lines else 0)
-    raw: str = github_flavored_markdown_to_html(text, options)
+    raw = _to_html(text, lines=lines)
     if len(raw) > MAX_GROWTH * MAX_PAGE_CHARACTERS or _markup_of(raw) > MAX_MARKUP:
         return None
     if addresses is not None:
@@ -225,6 +223,17 @@ def _render(
         id_prefix=ANCHOR_PREFIX,
     )
     return _linked(_NO_TASK.sub("<li>", sanitized) if lines else sanitized)
+
+
+def _to_html(text: str, *, lines: bool) -> str:
+    """Return the HTML of a text in GitHub's Markdown, not sanitized; ``lines`` adds those of the text."""
+    extensions, options = ExtensionOptions(), RenderOptions()
+    extensions.table = extensions.strikethrough = extensions.tasklist = extensions.autolink = extensions.tagfilter = (
+        True
+    )
+    options.unsafe_ = options.github_pre_lang = options.gfm_quirks = True
+    options.sourcepos = lines
+    return render_markdown(text, extension_options=extensions, render_options=options)
 
 
 def _markup_of(html: str) -> int:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 import re
+import resource
 import time
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from flask import g
@@ -169,6 +171,21 @@ def test_a_text_of_more_markup_than_a_page_may_have_is_shown_as_text(monkeypatch
     shown = [markdown.UNFORMATTED in markdown.block(text) for text in ("*a*", "&" * 10, "|a|\n|-|\n" * 2)]
 
     assert shown == [False, True, True]
+
+
+def resident_megabytes():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() >> 20
+
+
+def test_rendering_leaves_no_memory_behind():
+    text = "|a|\n|-|\n" * 30_000
+    markdown._to_html(text, lines=False)
+    before = resident_megabytes()
+
+    for _ in range(8):
+        markdown._to_html(text, lines=False)
+
+    assert resident_megabytes() - before < 100
 
 
 def test_texts_that_are_shown_as_they_were_written_use_what_the_page_may_have(monkeypatch):

@@ -16,7 +16,7 @@ from project_service.domain.rate_limits import NOW, WINDOWS
 from project_service.kit import clock
 from project_service.kit.db.base import Base
 from project_service.kit.db.session import db
-from project_service.kit.security.key_ring import keyring
+from project_service.kit.security import key_ring
 
 EVENT_LIMIT = "error_tracking_event_limit"
 RETENTION_DAYS = "error_tracking_retention_days"
@@ -52,7 +52,7 @@ class EventReceiver:
     @property
     def user_digest_key(self) -> str | None:
         """The key of the digests of users; decrypted where it is needed, since most events name no user."""
-        return None if self.encrypted_digest_key is None else keyring().decrypt(self.encrypted_digest_key)
+        return None if self.encrypted_digest_key is None else key_ring.decrypt(self.encrypted_digest_key)
 
 
 def find_receiver(project_id: int, public_key: str) -> EventReceiver | None:

@@ -4,27 +4,41 @@ from __future__ import annotations
 
 import datetime as dt
 import zoneinfo
+from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 from flask import Flask
+from markupsafe import Markup
 
 from project_service.access.identity import caller
 from project_service.kit import clock
 
 # units of relative times in seconds, largest first
 TIME_UNITS = ((365 * 86400, "year"), (30 * 86400, "month"), (86400, "day"), (3600, "hour"), (60, "minute"))
+ELEMENT = Markup('<time datetime="{}" title="{}">{}</time>')
 PREFIXES_WITHOUT_PLACES = ("Etc/", "SystemV/", "US/", "posix/", "right/")
 
 
 def init_app(app: Flask) -> None:
-    """Register the filters."""
-    app.add_template_filter(day, "day")
-    app.add_template_filter(moment, "moment")
+    """Register the filters: ``moment`` and the like make elements with UTC in the title, ``utc`` and ``day_text`` texts."""
+    for text_of in (day, moment, ago, ahead, hour):
+        app.add_template_filter(as_element(text_of), text_of.__name__)
+    app.add_template_filter(day, "day_text")
     app.add_template_filter(utc, "utc")
-    app.add_template_filter(ago, "ago")
-    app.add_template_filter(ahead, "ahead")
-    app.add_template_filter(hour, "hour")
     app.add_template_filter(duration, "duration")
+
+
+def as_element(text_of: Callable[[Any], str]) -> Callable[[dt.date], str]:
+    """Return a filter that makes a ``time`` element of a time, with UTC in its title; dates without a time stay text."""
+
+    def element(date_or_time: dt.date) -> str:
+        text = text_of(date_or_time)
+        if not isinstance(date_or_time, dt.datetime):
+            return text
+        return ELEMENT.format(date_or_time.isoformat(), utc(date_or_time), text)
+
+    return element
 
 
 @cache

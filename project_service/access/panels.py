@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 PAGES = (
-    *("home", "wall", "dashboard", "project", "profile", "environment", "issue", "milestone"),
+    *("home", "home_side", "wall", "dashboard", "project", "profile", "environment", "issue", "milestone"),
     *("alert", "error", "finding"),
 )
 

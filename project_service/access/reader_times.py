@@ -21,7 +21,7 @@ PREFIXES_WITHOUT_PLACES = ("Etc/", "SystemV/", "US/", "posix/", "right/")
 
 
 def init_app(app: Flask) -> None:
-    """Register the filters: ``moment`` and the like make elements with UTC in the title, ``utc`` and ``day_text`` texts."""
+    """Register the filters; those of points in time make elements with UTC in the title, ``day_text`` a text."""
     for text_of in (day, moment, ago, ahead, hour):
         app.add_template_filter(as_element(text_of), text_of.__name__)
     app.add_template_filter(day, "day_text")
@@ -30,7 +30,7 @@ def init_app(app: Flask) -> None:
 
 
 def as_element(text_of: Callable[[Any], str]) -> Callable[[dt.date], str]:
-    """Return a filter that makes a ``time`` element of a time, with UTC in its title; dates without a time stay text."""
+    """Return a filter that makes a ``time`` element of a time, with UTC in its title; dates stay text."""
 
     def element(date_or_time: dt.date) -> str:
         text = text_of(date_or_time)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 
 import pytest
+from flask import render_template_string
 
 from project_service.access.navigation import NavigationLink, divided, initials
 from project_service.access.reader_times import duration
@@ -47,3 +48,13 @@ def test_a_saved_form_says_so(visit, project):
     visitor.send("/acme/shop/-/milestones/new", title="Opening day")
 
     assert 'role="status">The milestone was created.</div>' in visitor.get("/acme/shop/-/milestones").text
+
+
+def test_times_are_elements_with_utc_in_the_title_and_dates_are_text(app):
+    noon = dt.datetime(2030, 1, 2, 12, tzinfo=dt.UTC)
+    template = "{{ noon | day }} {{ day | day }} {{ noon | day_text }}"
+    with app.test_request_context():
+        shown = render_template_string(template, noon=noon, day=noon.date())
+
+    element = '<time datetime="2030-01-02T12:00:00+00:00" title="2 Jan 2030 12:00:00 UTC">2 Jan 2030</time>'
+    assert shown == f"{element} 2 Jan 2030 2 Jan 2030"

@@ -14,12 +14,10 @@ MAX_SHOWN = 5
 
 
 def fill(scope: HomeScope) -> dict[str, Any]:
-    """Return the newest to-do items of the caller; none on the page of a group."""
-    if scope.group is not None:
-        return {"rows": [], "is_more": False}
+    """Return the newest to-do items of the caller."""
     todos = db.session.scalars(queries.todos_of(scope.caller).limit(MAX_SHOWN + 1)).all()
     rows = queries.with_targets(todos[:MAX_SHOWN])
     return {"rows": rows, "is_more": len(todos) > MAX_SHOWN, "reasons": REASONS}
 
 
-panels.add(panels.Panel("home", 45, "todos/home.html", fill))
+panels.add(panels.Panel("home_side", 10, "todos/home.html", fill))

@@ -35,9 +35,9 @@ def fill_newest(scope: HomeScope) -> dict[str, Any]:
     """Return the newest open alerts of the projects, each with its project."""
     projects = scope.projects(Role.DEVELOPER)
     first = first_of_each(projects, Alert, Alert.project_id, [IS_OPEN], NEWEST_FIRST, MAX_SHOWN)
-    columns = Alert.iid, Alert.title, Alert.severity, Alert.status, listed_at.label("listed_at"), Project.full_path
-    alerts = select(*columns).join(Project, Project.id == Alert.project_id).where(Alert.id.in_(first))
-    rows = db.session.execute(alerts.order_by(*NEWEST_FIRST).limit(MAX_SHOWN)).all()
+    columns = Alert.iid, Alert.title, Alert.severity, Alert.status, Alert.hosts, listed_at.label("listed_at")
+    alerts = select(*columns, Project.full_path).join(Project, Project.id == Alert.project_id)
+    rows = db.session.execute(alerts.where(Alert.id.in_(first)).order_by(*NEWEST_FIRST).limit(MAX_SHOWN)).all()
     return {"alerts": rows, "severity": Severity}
 
 

@@ -86,14 +86,16 @@ class IntegratedErrors:
     def page(self, filters: dict[str, Any], position: str) -> ErrorPage:
         """Return a page of the list for people; ``position`` is its number."""
         number = min(max(whole_number(position) or 1, 1), MAX_PAGE)
+        first = (number - 1) * DEFAULT_SIZE
         period: Period | None = filters.get("period")
         since = None if period is None else dt.datetime.fromtimestamp(period.starts[0], dt.UTC)
         statement = error_queries.errors_matching(self.project, **filters, since=since)
-        rows = db.session.scalars(statement.limit(DEFAULT_SIZE + 1).offset((number - 1) * DEFAULT_SIZE)).all()
+        rows = db.session.scalars(statement.limit(DEFAULT_SIZE + 1).offset(first)).all()
         return ErrorPage(
             error_queries.views_of(rows[:DEFAULT_SIZE], period or LAST_DAY),
             previous={"page": number - 1} if number > 1 else None,
             following={"page": number + 1} if len(rows) > DEFAULT_SIZE else None,
+            range_text=f"{first + 1:,}\N{EN DASH}{first + len(rows[:DEFAULT_SIZE]):,}",
         )
 
     def details(self, error_id: str, event_id: str) -> ErrorDetails:

@@ -115,12 +115,14 @@ PERIODS = {
 class ErrorPage:
     """A page of a list. ``previous`` and ``following`` are the query parameters of the neighbouring pages.
 
-    ``notice`` says why the errors are not the current ones, or why there are none.
+    ``range_text`` says which rows these are, where that is known. ``notice`` says why the errors
+    are not the current ones, or why there are none.
     """
 
     errors: list[ErrorView]
     previous: dict[str, str | int] | None = None
     following: dict[str, str | int] | None = None
+    range_text: str = ""
     notice: str | None = None
 
 

@@ -80,9 +80,10 @@ def listeners(project_id: int) -> list[Any]:
     return hook_events.listeners(project_id, FLAG)
 
 
-def announce_ingested(alerts: Sequence[Alert], ended: dict[int, int], hooks: list[Any]) -> None:
+def announce_ingested(alerts: Sequence[Alert], ended: dict[int, int], hooks: list[Any], *, has_silences: bool) -> None:
     """Announce alerts that a receiver has opened, and those that it has ended, with their former status, to hooks."""
-    _load_silences(alerts)
+    if has_silences:
+        _load_silences(alerts)
     payloads = [partial(_ingested, alert, ended.get(alert.id)) for alert in alerts]
     project = next((alert.project for alert in alerts), None)
     if project is not None:

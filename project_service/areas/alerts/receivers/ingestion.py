@@ -264,7 +264,7 @@ class _Ingestion:
             return
         alerts = list(db.session.scalars(_fresh(changed).options(*hooks.SHOWN)))
         if listening:
-            hooks.announce_ingested(alerts, self.former_statuses, listening)
+            hooks.announce_ingested(alerts, self.former_statuses, listening, has_silences=self.receiver.has_silences)
         if self.receiver.notifies:
             opened = [alert for alert in alerts if alert.id in self.opened]
             ended = [alert for alert in alerts if alert.id in self.former_statuses]

@@ -161,7 +161,7 @@ for (const field of document.querySelectorAll("input[data-picks]")) {
   typed.addEventListener("input", (event) => {
     if (typed.value.includes(",") || ((event.inputType ?? "insertReplacementText") === "insertReplacementText" && find(typed.value))) pick();
   });
-  typed.addEventListener("change", pick);
+  field.form.addEventListener("submit", pick); // not when the field is left: a chip would move the button that is being pressed
   typed.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && typed.value.trim()) {
       event.preventDefault();

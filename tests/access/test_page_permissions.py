@@ -27,6 +27,13 @@ NEEDED = {
     "/<path:project>/-/project_members/<int:user_id>/remove": Role.MAINTAINER,
     "/groups/<path:group>/-/group_members/<int:user_id>/remove": Role.OWNER,
     "/<path:project>/-/issues/<int:iid>/edit": Role.REPORTER,
+    # in these tests the owner alone has a role in the group
+    "/groups/<path:group>/-/milestones/new": Role.OWNER,
+    "/groups/<path:group>/-/milestones/<int:iid>/edit": Role.OWNER,
+    "/groups/<path:group>/-/milestones/<int:iid>/delete": Role.OWNER,
+    "/groups/<path:group>/-/labels/new": Role.OWNER,
+    "/groups/<path:group>/-/labels/<int:label_id>/edit": Role.OWNER,
+    "/groups/<path:group>/-/labels/<int:label_id>/delete": Role.OWNER,
     "/<path:project>/-/milestones/<int:iid>/promote": Role.OWNER,
     "/<path:project>/-/labels/<int:label_id>/promote": Role.OWNER,
     "/<path:project>/-/issues/<int:iid>/notes/<int:note>/edit": Role.MAINTAINER,

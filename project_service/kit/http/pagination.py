@@ -161,6 +161,19 @@ class SelectedRows:
 
 
 @dataclass(frozen=True, slots=True)
+class OrderedRows(SelectedRows):
+    """The same, counted in the order of the list.
+
+    PostgreSQL then reads the index of the order and stops, where it would join all rows to count the first ones.
+    """
+
+    @property
+    def total(self) -> int:
+        """The number of rows, counted up to one more than ``MAX_COUNTED_ROWS``."""
+        return db.session.scalar(counted(self.statement, in_order=True)) or 0
+
+
+@dataclass(frozen=True, slots=True)
 class ShortenedRows(SelectedRows):
     """The same for pages: with the beginnings of long texts."""
 
@@ -200,11 +213,12 @@ class SelectedColumns:
         return list(db.session.execute(self.columns.page, {**self.parameters, **part}))
 
 
-def counted(statement: Select[Any]) -> Select[int]:
+def counted(statement: Select[Any], *, in_order: bool = False) -> Select[int]:
     """Return the statement that counts the rows of another, up to one more than ``MAX_COUNTED_ROWS``."""
     one: ColumnElement[int] = literal_column("1")
-    unordered: Select[Any] = statement.order_by(None).with_only_columns(one, maintain_column_froms=True)
-    return select(func.count()).select_from(unordered.limit(MAX_COUNTED_ROWS + 1).subquery())
+    rows = statement if in_order else statement.order_by(None)
+    found: Select[Any] = rows.with_only_columns(one, maintain_column_froms=True)
+    return select(func.count()).select_from(found.limit(MAX_COUNTED_ROWS + 1).subquery())
 
 
 def listing_of(rows: Select[Any] | Listing) -> Listing:

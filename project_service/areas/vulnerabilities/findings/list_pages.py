@@ -186,9 +186,11 @@ def _described(change: bulk.BulkDismissal) -> str:
 def _branch(query: BranchQuery, newest: Pipeline | None, form: Form) -> str:
     """Show the findings of a branch, whichever reports they are from."""
     project, branch = query.project, query.branch
-    page = read_page(query.statement(), request.args.get("page"))
+    listing = tracking_queries.listing_of(query.statement(), query.options["state"])
+    page = read_page(listing, request.args.get("page"))
     tracking_queries.prepare(page.rows)
-    counts = board.counts_of(query.statement(severity=()))
+    in_order = tracking_queries.counts_in_order(query.options["state"])
+    counts = board.counts_of(query.statement(severity=()), in_order=in_order)
     return _render_dashboard(
         project,
         newest,

@@ -66,7 +66,8 @@ def list_vulnerability_findings(project: Project, fields: dict[str, Any]) -> Wit
 def list_tracked_findings(project: Project, fields: dict[str, Any]) -> WithSchema:
     """List the findings of a branch across its reports, with their state, by default those of the default branch."""
     found = tracking_queries.tracked_findings_of(project, fields.pop("branch", None), **fields)
-    return WithSchema(TrackedFindingSchema, found, tracking_queries.prepare)
+    listing = tracking_queries.listing_of(found, fields.get("state") or ())
+    return WithSchema(TrackedFindingSchema, listing, tracking_queries.prepare)
 
 
 @api.get("/projects/<project>/tracked_findings/export", is_long=True)

@@ -17,6 +17,7 @@ from project_service.areas.vulnerabilities.tracking.states import DETECTED, RESO
 from project_service.domain.projects import Project
 from project_service.kit.db import large_texts
 from project_service.kit.db.session import NO_LAZY_LOADING
+from project_service.kit.http.pagination import Listing, OrderedRows, SelectedRows
 
 DISMISSED = "dismissed"
 STATES = (str(DETECTED), DISMISSED, str(RESOLVED))
@@ -63,6 +64,20 @@ def tracked_findings_of(
             column = getattr(TrackedFinding, name)
             statement = statement.where(column == value if isinstance(value, str) else column.in_(value))
     return statement.options(selectinload(TrackedFindingState.tracked), NO_LAZY_LOADING).order_by(*ORDER)
+
+
+def counts_in_order(states: Collection[str]) -> bool:
+    """Whether findings of these states are counted in the order of the list.
+
+    The index has that order within a stored state. Few findings are dismissed, which have an index of their own.
+    """
+    wanted = set(states or OPEN_STATES)
+    return wanted != {DISMISSED} and (RESOLVED not in wanted or wanted == {RESOLVED})
+
+
+def listing_of(statement: Select[TrackedFindingState], states: Collection[str]) -> Listing:
+    """Return the list of a statement for findings of these states."""
+    return OrderedRows(statement) if counts_in_order(states) else SelectedRows(statement)
 
 
 def _in_states(statement: Select[TrackedFindingState], states: set[str]) -> Select[TrackedFindingState]:

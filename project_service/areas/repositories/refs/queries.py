@@ -191,7 +191,8 @@ def distances(project: Project, rows: Sequence[BranchRow]) -> dict[str, tuple[in
 def tag_rows(project: Project, code: CodeRepository, found: Sequence[Ref]) -> list[TagRow]:
     """Tags as schemas serialize them."""
     patterns = list(db.session.scalars(select(ProtectedTag.name).where(ProtectedTag.project_id == project.id)))
-    releases = release_queries.releases_by_tag(project, [ref.name for ref in found])
+    shows_releases = allowed(caller(), Ability.READ_RELEASES, project)
+    releases = release_queries.releases_by_tag(project, [ref.name for ref in found]) if shows_releases else {}
     rows = []
     for ref in found:
         tag, commit = code.tag_object(ref.target), code.commit_of(ref.commit_id)

@@ -178,6 +178,7 @@ ALLOWED = (
     ),
     Allowed(SORTED, "security_components", "/<path:project>/-/security/dependencies", "the licenses of some reports"),
     Allowed(SORTED, "silences", "/groups/<path:group>/-/silences", OWN_AND_ABOVE),
+    Allowed(SORTED, "milestones", "/<path:project>/-/milestones /groups/<path:group>/-/milestones", OWN_AND_ABOVE),
     *(
         Allowed(SORTED, table, NOTIFICATIONS, OWN_AND_ABOVE)
         for table in ("notification_channels", "notification_rules")

@@ -18,7 +18,7 @@ from project_service.domain.projects import Project
 from project_service.domain.tracker import issues, merge_requests
 from project_service.domain.tracker.issues import TEXTS, Issue
 from project_service.domain.tracker.merge_requests import MergeRequest
-from project_service.domain.tracker.milestones import Milestone
+from project_service.domain.tracker.milestones import WITH_OWNER
 from project_service.domain.tracker.notes import Note
 from project_service.domain.tracker.schemas import NoteSchema
 from project_service.kit.db.base import table_of
@@ -36,7 +36,7 @@ def find_issues(search: Search) -> Matches:
     statement = statement.where(issues_of_projects(search.caller)).options(
         contains_eager(Issue.project).options(joinedload(Project.namespace)),
         *(joinedload(name) for name in (Issue.author, Issue.closed_by)),
-        selectinload(Issue.milestone).options(joinedload(Milestone.project), joinedload(Milestone.group)),
+        selectinload(Issue.milestone).options(*WITH_OWNER),
         selectinload(Issue.assignees),
         selectinload(Issue.label_rows),
         NO_LAZY_LOADING,

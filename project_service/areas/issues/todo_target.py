@@ -16,7 +16,7 @@ from project_service.areas.issues.schemas import IssueSchema
 from project_service.domain.projects import Project
 from project_service.domain.todos import Todo
 from project_service.domain.tracker.issues import CLOSED, TARGET, Issue
-from project_service.domain.tracker.milestones import Milestone
+from project_service.domain.tracker.milestones import WITH_OWNER
 from project_service.kit.db.session import NO_LAZY_LOADING, db
 
 
@@ -32,7 +32,7 @@ def load(ids: Collection[int]) -> dict[int, Issue]:
         selectinload(Issue.project).joinedload(Project.namespace),
         joinedload(Issue.author),
         joinedload(Issue.closed_by),
-        selectinload(Issue.milestone).options(joinedload(Milestone.project), joinedload(Milestone.group)),
+        selectinload(Issue.milestone).options(*WITH_OWNER),
         selectinload(Issue.assignees),
         selectinload(Issue.label_rows),
         NO_LAZY_LOADING,

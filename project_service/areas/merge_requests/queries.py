@@ -14,7 +14,7 @@ from project_service.access.rules import visible_projects
 from project_service.domain.projects import Project
 from project_service.domain.tracker.merge_requests import TARGET as MERGE_REQUEST
 from project_service.domain.tracker.merge_requests import MergeRequest, MergeRequestLabel, merge_requests_of
-from project_service.domain.tracker.milestones import Milestone
+from project_service.domain.tracker.milestones import WITH_OWNER, Milestone
 from project_service.domain.tracker.notes import Note
 from project_service.domain.users import ids_by_username
 from project_service.kit.db import searching
@@ -41,7 +41,7 @@ def _ordered(statement: Select[MergeRequest], filters: dict[str, Any]) -> Select
     statement = statement.options(
         joinedload(MergeRequest.author),
         selectinload(MergeRequest.label_rows),
-        selectinload(MergeRequest.milestone).options(joinedload(Milestone.project), joinedload(Milestone.group)),
+        selectinload(MergeRequest.milestone).options(*WITH_OWNER),
         NO_LAZY_LOADING,
     )
     column = getattr(MergeRequest, filters.get("order_by") or "created_at")

@@ -14,7 +14,7 @@ from project_service.areas.merge_requests import queries
 from project_service.areas.merge_requests.schemas import MergeRequestSchema
 from project_service.domain.projects import Project
 from project_service.domain.tracker.merge_requests import MergeRequest
-from project_service.domain.tracker.milestones import Milestone
+from project_service.domain.tracker.milestones import WITH_OWNER
 from project_service.kit.db.base import table_of
 from project_service.kit.db.session import NO_LAZY_LOADING
 from project_service.kit.db.text_search import TextIndex
@@ -30,7 +30,7 @@ def find(search: Search) -> Matches:
         contains_eager(MergeRequest.project).options(joinedload(Project.namespace)),
         joinedload(MergeRequest.author),
         selectinload(MergeRequest.label_rows),
-        selectinload(MergeRequest.milestone).options(joinedload(Milestone.project), joinedload(Milestone.group)),
+        selectinload(MergeRequest.milestone).options(*WITH_OWNER),
         NO_LAZY_LOADING,
     )
     if search.state in STATES:

@@ -7,13 +7,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, or_, select, union_all
-from sqlalchemy.orm import joinedload
 
 from project_service.access.identity import Caller
 from project_service.access.rules import projects_with, visible_groups, visible_projects
 from project_service.domain.namespaces import Group, descendants_of, groups_above
 from project_service.domain.projects import Project, projects_below
-from project_service.domain.tracker.milestones import Milestone, milestones_of, usable_in
+from project_service.domain.tracker.milestones import WITH_OWNER, Milestone, milestones_of, usable_in
 from project_service.kit.db import searching
 from project_service.kit.db.session import NO_LAZY_LOADING
 
@@ -28,8 +27,7 @@ def milestones_matching(caller: Caller, owner: Project | Group, **filters: Any) 
     statement = _of(caller, owner, with_ancestors=bool(with_ancestors), below=bool(filters.get("include_descendants")))
     if filters.get("iids") and not with_ancestors:
         statement = statement.where(Milestone.iid.in_(filters["iids"]))
-    owners = joinedload(Milestone.project), joinedload(Milestone.group)
-    statement = statement.where(*_conditions(filters)).options(*owners, NO_LAZY_LOADING)
+    statement = statement.where(*_conditions(filters)).options(*WITH_OWNER, NO_LAZY_LOADING)
     last = Milestone.id.desc() if isinstance(owner, Group) else Milestone.id.asc()
     return statement.order_by(Milestone.due_date.asc().nulls_last(), last)
 

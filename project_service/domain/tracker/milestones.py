@@ -66,6 +66,10 @@ class Milestone(Timestamps, Model):
             self.project_id, self.project = owner.id, owner
 
 
+# outer joins only: for a join inside of an outer join SQLite reads the tables completely
+WITH_OWNER = (joinedload(Milestone.project).joinedload(Project.namespace, innerjoin=False), joinedload(Milestone.group))
+
+
 TEXTS = text_search.add(TextIndex(table_of(Milestone), ("title", "description")))
 
 

@@ -14,7 +14,7 @@ from project_service.domain.projects import Project
 from project_service.domain.repositories.bundles import TAGS
 from project_service.domain.repositories.reading import refs
 from project_service.domain.repositories.releases import Release, ReleaseLink
-from project_service.domain.tracker.milestones import Milestone
+from project_service.domain.tracker.milestones import WITH_OWNER
 from project_service.kit import clock
 from project_service.kit.db.session import db, one
 from project_service.kit.http.errors import NotFound
@@ -114,6 +114,6 @@ def release_rows(project: Project, releases: Sequence[Release]) -> list[ReleaseR
 
 
 def _selected(project: Project) -> Select[Any]:
-    milestones = selectinload(Release.milestones).options(joinedload(Milestone.project), joinedload(Milestone.group))
+    milestones = selectinload(Release.milestones).options(*WITH_OWNER)
     options = joinedload(Release.author), selectinload(Release.links), milestones
     return select(Release).where(Release.project_id == project.id).options(*options)

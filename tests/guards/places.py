@@ -28,6 +28,7 @@ from project_service.domain.resource_bots import ResourceBot
 from project_service.domain.silences.models import Silence
 from project_service.domain.tokens import PersonalAccessToken
 from project_service.domain.tracker.environments import Environment
+from project_service.domain.tracker.labels import Label
 from project_service.domain.tracker.notes import Note
 from project_service.domain.users import User
 from project_service.kit.db.session import db
@@ -172,6 +173,8 @@ def page_addresses(app: Flask, project: Project, people: dict[str, User]) -> dic
             values["user_id"] = first(Membership.user_id, place == here)
             in_group, personal = "<path:group>" in rule.rule, rule.rule.startswith("/-/profile")
             values |= _of_notifications(first, project, people["ada"].id, in_group=in_group, personal=personal)
+            owner = Label.group_id == here if in_group else Label.project_id == here
+            values["label_id"] = first(Label.id, owner)
             values["variable_id"] = variables[rule.rule.partition("<")[0]]
             values["hook_id"] = hooks[rule.rule.partition("<")[0]]
             values["log_id"] = first(WebHookLog.id, WebHookLog.hook_id == values["hook_id"])

@@ -8,7 +8,7 @@ from collections.abc import Callable
 LEFT_ALONE = frozenset({"a", "code", "pre", "kbd", "samp", "tt"})  # what is in these elements is not linked
 # a tag, whose values in quotes may have any character but the quote, or a character reference; the sanitizer writes
 # both in full. Python's parser of HTML takes ten times as long, which one page of a hostile text shows.
-_MARKUP = re.compile(r'(<(?:[^">]|"[^"]*")*>|&[#\w]+;)')
+_MARKUP = re.compile(r'(<(?:[^"<>]|"[^"]*")*>|&[#\w]+;)')
 _LEFT_ALONE_TAG = re.compile(rf"<(/?)(?:{'|'.join(sorted(LEFT_ALONE))})[\s>]")
 
 

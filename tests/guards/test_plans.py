@@ -171,6 +171,8 @@ ALLOWED = (
         for table in ("memberships", "namespace_ancestors")
     ),
     *(Allowed(SORTED, table, CHOICES, CHOICE) for table in ("memberships", "users", "namespace_ancestors")),
+    Allowed(SORTED, "labels", "/<path:project>/-/issues/new /groups/<path:group>/-/labels", OWN_AND_ABOVE),
+    Allowed(SORTED, "milestones", ISSUE_PAGES, OWN_AND_ABOVE),
     Allowed(SORTED, "labels", ISSUE_PAGES, "the labels of a project and of the groups above it, by title"),
     Allowed(SORTED, "error_release_deploys", "/<path:project>/-/error_tracking/releases", "of the releases of a page"),
     Allowed(

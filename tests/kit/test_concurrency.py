@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -26,6 +27,12 @@ async def order_of(senders: list[RequestSender]) -> list[RequestSender]:
     return served
 
 
+def served_by(senders):
+    """The order, from a loop in a thread of its own: browsers of other tests leave one in the main thread."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(lambda: asyncio.run(order_of(senders))).result()
+
+
 @pytest.mark.parametrize(
     ("many", "one"),
     [
@@ -36,7 +43,7 @@ async def order_of(senders: list[RequestSender]) -> list[RequestSender]:
     ids=["addresses", "credentials", "loopback"],
 )
 def test_a_client_that_sends_two_hundred_requests_does_not_delay_another(many, one):
-    served = asyncio.run(order_of([many] * 200 + [one]))
+    served = served_by([many] * 200 + [one])
 
     assert served.index(one) <= 3
 
@@ -45,4 +52,4 @@ def test_invented_credentials_do_not_delay_another_address():
     invented = [RequestSender(f"invented {number}", "192.0.2.1") for number in range(200)]
     one = RequestSender(None, "192.0.2.2")
 
-    assert asyncio.run(order_of([*invented, one])).index(one) <= 3
+    assert served_by([*invented, one]).index(one) <= 3

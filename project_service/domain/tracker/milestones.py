@@ -100,4 +100,4 @@ def find_milestone_by_iid(owner: Project | Group, iid: int) -> Milestone:
 
 
 def _loaded(owner: Project | Group) -> Select[Milestone]:
-    return milestones_of(owner).options(joinedload(Milestone.group if isinstance(owner, Group) else Milestone.project))
+    return milestones_of(owner).options(*WITH_OWNER)

@@ -21,7 +21,7 @@ _SIGNATURES: tuple[tuple[re.Pattern[bytes], str], ...] = (
 # bytes that are in no text of a usual encoding
 _CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _SVG = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*)?(?:<!--.{0,300}?-->\s*|<![^>]*>\s*)*<svg[\s>]", re.DOTALL)
-_MARKUP = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:[!?a-z])", re.IGNORECASE)
+_MARKUP_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:[!?a-z])", re.IGNORECASE)
 IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp")
 
 
@@ -48,7 +48,7 @@ def headers(start: bytes, name: str, *, inline: bool = True) -> dict[str, str]:
     if not shown and kind != SVG:
         kind = BINARY
     # browsers guess by the name of a file: what is markup gets one that says nothing
-    shown_name = "blob" if shown and kind == TEXT and _MARKUP.match(start) else name
+    shown_name = "blob" if shown and kind == TEXT and _MARKUP_START.match(start) else name
     return {
         "Content-Type": kind,
         "Content-Disposition": disposition("inline" if shown else "attachment", shown_name),

@@ -12,8 +12,7 @@ from sqlalchemy import text
 
 from project_service.domain.access_levels import Visibility
 from project_service.kit.db.session import db
-from project_service.kit.security.key_ring import KeyRing
-from tests.conftest import SECRET_KEY
+from project_service.kit.security import key_ring
 from tests.support import sample_data
 from tests.support.sample_data import ADA, DEV, GUS, MAX, NOBODY, OLIVE, RITA, SAM
 
@@ -950,7 +949,7 @@ def test_values_are_encrypted_at_rest(project, store, app):
 
     assert len(rows) == 1
     assert "plain-text-to-look-for" not in str(rows)
-    assert KeyRing([SECRET_KEY]).decrypt(rows[0]["value"]) == "plain-text-to-look-for"
+    assert key_ring.keyring().decrypt(rows[0]["value"]) == "plain-text-to-look-for"
 
 
 def test_the_same_value_looks_different_each_time(project, store, app):

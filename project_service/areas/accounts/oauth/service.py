@@ -101,8 +101,7 @@ def renew(refresh_token: str) -> IssuedToken:
 
 def revoke(text: str) -> None:
     """End a pair of tokens, named by either of them."""
-    digest = digest_of(text)
-    named = or_(OAuthToken.digest == digest, OAuthToken.refresh_digest == digest)
+    named = or_(OAuthToken.digest == digest_of(text), OAuthToken.refresh_digest == digest_of(text))
     with unit_of_work():
         statement = update(OAuthToken).where(named, OAuthToken.revoked_at.is_(None)).values(revoked_at=clock.now())
         db.session.execute(statement)

@@ -48,10 +48,10 @@ def receive(receiver: EventReceiver, event_id: str, event: ParsedEvent) -> None:
 
 
 @jobs.job("error_tracking.collection.resolve_and_group")
-def resolve_and_group(project_id: int, digest: str) -> None:
+def resolve_and_group(project_id: int, stack: str) -> None:
     """Resolve the frames of a new stack, and group the events that wait for it."""
-    resolution.resolve(project_id, digest)
-    mine = WaitingEvent.project_id == project_id, WaitingEvent.stack == digest
+    resolution.resolve(project_id, stack)
+    mine = WaitingEvent.project_id == project_id, WaitingEvent.stack == stack
     jobs.for_each(_ids(*mine), _group)
 
 

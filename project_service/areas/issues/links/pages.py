@@ -21,7 +21,7 @@ pages = PageBlueprint("issue_link_pages", __name__)
 
 LINKS = "/<path:project>/-/issues/<int:iid>/links"
 # ``#3``, ``3``, ``group/project#3`` or the address of a page
-REFERENCE = re.compile(r"(?:https?://[^/]+/)?(?P<path>[^#]*?)(?:/-/issues/|#|^)(?P<iid>\d{1,18})/?")
+ENTERED_ISSUE = re.compile(r"(?:https?://[^/]+/)?(?P<path>[^#]*?)(?:/-/issues/|#|^)(?P<iid>\d{1,18})/?")
 NO_ISSUE = "There is no such issue. Enter #3, group/project#3 or the address of its page."
 
 
@@ -45,7 +45,7 @@ def create_issue_link(project: Project, iid: int) -> Any:
     """Link an issue to the one that is named."""
     issue = find_issue(project, iid)
     try:
-        match = REFERENCE.fullmatch(request.form.get("reference", "").strip())
+        match = ENTERED_ISSUE.fullmatch(request.form.get("reference", "").strip())
         if match is None:
             raise RecordNotFound
         service.create_link(caller(), issue, match["path"].strip("/") or str(issue.project_id), int(match["iid"]))

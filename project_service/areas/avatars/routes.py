@@ -67,7 +67,7 @@ def show_avatar_of_address(fields: dict[str, Any]) -> dict[str, Any]:
 
 @api.get("/projects/<project>/avatar")
 @api.allow(Ability.READ_PROJECT)
-@api.response(200)
+@api.response(200, content_type="*/*")
 def show_project_avatar(project: Project) -> Response:
     """Download the picture of a project."""
     return serving.respond(project, inline=False)
@@ -75,7 +75,7 @@ def show_project_avatar(project: Project) -> Response:
 
 @api.get("/groups/<group>/avatar")
 @api.allow(Ability.READ_GROUP)
-@api.response(200)
+@api.response(200, content_type="*/*")
 def show_group_avatar(group: Group) -> Response:
     """Download the picture of a group."""
     return serving.respond(group, inline=False)

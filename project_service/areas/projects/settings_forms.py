@@ -76,7 +76,16 @@ class FeaturesForm(Form):
     @classmethod
     def of(cls, project: Project) -> FeaturesForm:
         """Return the form with the current values."""
-        return cls(formdata=None, **{name: getattr(project, f"{name}_access_level") for name in FEATURE_TEXTS})
+        return cls(formdata=None, **cls._levels(project))
+
+    @classmethod
+    def sent(cls, project: Project) -> FeaturesForm:
+        """Return the form that was sent; features that it leaves out keep their levels."""
+        return cls(**cls._levels(project))
+
+    @staticmethod
+    def _levels(project: Project) -> dict[str, str]:
+        return {name: getattr(project, f"{name}_access_level") for name in FEATURE_TEXTS}
 
     def fields(self) -> dict[str, Any]:
         """Return the fields for the service."""

@@ -89,7 +89,7 @@ def save_details(project: Project) -> Any:
 @pages.allow(Ability.ADMIN_PROJECT)
 def save_features(project: Project) -> Any:
     """Switch features on or off."""
-    form = FeaturesForm()
+    form = FeaturesForm.sent(project)
     if form.accepted(lambda: _update(project, form.fields())):
         return _saved(project, "features", "The features were changed.")
     return sections.show(project, "general", status=422, features_form=form)

@@ -56,6 +56,15 @@ def test_ci_cd_is_enabled_and_disabled(owner, project, as_maintainer):
     assert owner.send(f"{SETTINGS_PAGE}/features", **levels, builds="everybody").status_code == 422
 
 
+def test_features_that_are_not_sent_keep_their_levels(owner, project):
+    assert owner.send(f"{SETTINGS_PAGE}/features", releases="private").status_code == 302
+    assert owner.send(f"{SETTINGS_PAGE}/features", wiki="disabled").status_code == 302
+
+    changed = reload(project)
+    levels = changed.releases_access_level, changed.wiki_access_level, changed.issues_access_level
+    assert levels == ("private", "disabled", "enabled")
+
+
 def test_the_path_is_changed(owner, project):
     response = owner.send(f"{SETTINGS_PAGE}/path", path="market")
 

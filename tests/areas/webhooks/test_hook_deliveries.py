@@ -323,7 +323,7 @@ def test_an_alert_is_sent_when_it_is_opened_and_when_its_status_changes(make_hoo
         alert = Alert(project_id=project.id, iid=1, title="Disk full", started_at=now)
         db.session.add(alert)
         db.session.flush()
-        announce_ingested([alert], {}, listeners(project.id))
+        announce_ingested([alert], {}, listeners(project.id), has_silences=False)
         change_status(people["max"], alert, Status.RESOLVED)
 
     deliveries.send_all_due()
@@ -342,7 +342,7 @@ def test_hooks_cost_a_batch_of_alerts_as_few_statements_as_one_alert(count_queri
         db.session.remove()
         with unit_of_work(), count_queries() as queries:
             newest = select(Alert).order_by(Alert.id.desc()).limit(number).options(*SHOWN)
-            announce_ingested(db.session.scalars(newest).all(), {}, listeners(project.id))
+            announce_ingested(db.session.scalars(newest).all(), {}, listeners(project.id), has_silences=False)
         counts.append(len(queries))
     deliveries.send_all_due()
 

@@ -194,6 +194,11 @@ class ApiBlueprint(Blueprint):
 
         return decorate
 
+    def other_response(self, status: int, description: str) -> Callable[[View], View]:
+        """Document one more answer of the view, which it returns as a ``Response``."""
+        document: Callable[[View], View] = self.alt_response(status, description=description)
+        return document
+
     def _at(self, rule: str, method: str, options: dict[str, Any]) -> Callable[[View], View]:
         decorate: Callable[[View], View] = self.route(rule, methods=[method], **options)
         return decorate

@@ -123,7 +123,7 @@ def promote_named_label(project: Project, fields: dict[str, Any]) -> ShownLabel:
 @api.signed_in
 @api.allow(Ability.READ_LABELS)
 @api.response(201, schemas.LabelSchema)
-@api.alt_response(304, description="Nothing to change")
+@api.other_response(304, "Nothing to change")
 def subscribe_to_label(project: Project, label: str) -> Any:
     """Subscribe to a label; 304 if you have."""
     found = find_label(usable_in(project), label)
@@ -134,7 +134,7 @@ def subscribe_to_label(project: Project, label: str) -> Any:
 @api.signed_in
 @api.allow(Ability.READ_LABELS)
 @api.response(201, schemas.LabelSchema)
-@api.alt_response(304, description="Nothing to change")
+@api.other_response(304, "Nothing to change")
 def unsubscribe_from_label(project: Project, label: str) -> Any:
     """End a subscription to a label; 304 if there is none."""
     found = find_label(usable_in(project), label)
@@ -145,7 +145,7 @@ def unsubscribe_from_label(project: Project, label: str) -> Any:
 @group_api.signed_in
 @group_api.allow(Ability.READ_GROUP)
 @group_api.response(201, schemas.GroupLabelSchema)
-@group_api.alt_response(304, description="Nothing to change")
+@group_api.other_response(304, "Nothing to change")
 def subscribe_to_group_label(group: Group, label: str) -> Any:
     """Subscribe to a label of a group; 304 if you have."""
     found = find_label(usable_in_group(group), label)
@@ -156,7 +156,7 @@ def subscribe_to_group_label(group: Group, label: str) -> Any:
 @group_api.signed_in
 @group_api.allow(Ability.READ_GROUP)
 @group_api.response(201, schemas.GroupLabelSchema)
-@group_api.alt_response(304, description="Nothing to change")
+@group_api.other_response(304, "Nothing to change")
 def unsubscribe_from_group_label(group: Group, label: str) -> Any:
     """End a subscription to a label of a group; 304 if there is none."""
     found = find_label(usable_in_group(group), label)

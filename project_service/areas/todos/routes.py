@@ -53,7 +53,7 @@ def finish_todo(todo: str) -> queries.TodoRow:
 @api.signed_in
 @api.allow(Ability.READ_ISSUE)
 @api.response(201, TodoSchema)
-@api.alt_response(304, description="Nothing to change")
+@api.other_response(304, "Nothing to change")
 def create_issue_todo(issue: Issue) -> Any:
     """Add an issue to your to-do items; 304 if it is there."""
     user_id = caller().user_id or 0

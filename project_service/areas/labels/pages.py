@@ -20,7 +20,7 @@ from project_service.kit.http.forms import confirmation
 from project_service.kit.http.pagination import read_page
 
 pages = PageBlueprint("label_pages", __name__)
-navigation.add(navigation.NavigationEntry("Labels", "/-/labels", 26, Ability.READ_LABELS))
+navigation.add(navigation.NavigationEntry("Labels", "/-/labels", 53, Ability.READ_LABELS))
 navigation.add(navigation.NavigationEntry("Labels", "/-/labels", 26, Ability.READ_GROUP), "group")
 
 ProjectOrGroup = Project | Group

@@ -21,7 +21,7 @@ from project_service.kit.http.forms import Form, confirmation
 from project_service.kit.http.pagination import read_page
 
 pages = PageBlueprint("milestone_pages", __name__)
-navigation.add(navigation.NavigationEntry("Milestones", "/-/milestones", 25, Ability.READ_MILESTONES))
+navigation.add(navigation.NavigationEntry("Milestones", "/-/milestones", 52, Ability.READ_MILESTONES))
 navigation.add(navigation.NavigationEntry("Milestones", "/-/milestones", 25, Ability.READ_GROUP), "group")
 
 ProjectOrGroup = Project | Group

@@ -21,7 +21,17 @@ from werkzeug.exceptions import ClientDisconnected, HTTPException, ServiceUnavai
 from werkzeug.wsgi import FileWrapper
 
 from project_service.kit.concurrency import Busy, ConcurrencyLimiter, ShareLimits
-from project_service.kit.http.admission import CODE, GIT, READ, WRITE, Admission, PlainAdmission, RequestSender, Work
+from project_service.kit.http.admission import (
+    CODE,
+    GIT,
+    READ,
+    SEARCH,
+    WRITE,
+    Admission,
+    PlainAdmission,
+    RequestSender,
+    Work,
+)
 from project_service.runtime.request_bodies import BodyReceiver, IncomingBody
 
 FILE_CHUNK_BYTES = 256 << 10
@@ -31,16 +41,18 @@ BUSY = "503 Service Unavailable: too many requests of this kind are in progress,
 RUNNING = {
     READ: ShareLimits(4, 3, 4, 3, 3),
     WRITE: ShareLimits(8, 4, 6, 6, 4),
+    SEARCH: ShareLimits(3, 1, 2, 1, 1),
     CODE: ShareLimits(4, 2, 3, 2, 1),
     GIT: ShareLimits(16, 4, 8, 8, 4),
 }
 WAITING = {
     READ: ShareLimits(1000, 500, 500, 500, 500),
     WRITE: ShareLimits(200, 100, 150, 100, 50),
+    SEARCH: ShareLimits(96, 24, 48, 48, 24),
     CODE: ShareLimits(48, 12, 24, 24, 12),
     GIT: ShareLimits(32, 8, 16, 16, 8),
 }
-MAX_WAIT_SECONDS = {READ: 30.0, WRITE: 30.0, CODE: 10.0, GIT: 10.0}
+MAX_WAIT_SECONDS = {READ: 30.0, WRITE: 30.0, SEARCH: 15.0, CODE: 10.0, GIT: 10.0}
 # responses that are sent in pieces: each holds a thread only while it makes the next piece
 STREAMING = ShareLimits(64, 4, 16, 16, 2)
 WAITING_TO_STREAM = ShareLimits(64, 8, 16, 16, 8)

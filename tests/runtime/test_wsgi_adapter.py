@@ -163,7 +163,7 @@ def forty_waiting(path: bytes) -> Iterator[tuple[WsgiAdapter, list[Future[Any]],
             wait(held)
 
 
-@pytest.mark.parametrize("other", [b"/read/one", b"/write/one", b"/git/one", b"/code/other"])
+@pytest.mark.parametrize("other", [b"/read/one", b"/write/one", b"/git/one", b"/search/one", b"/code/other"])
 def test_requests_that_wait_for_git_delay_no_others(other: bytes) -> None:
     with forty_waiting(b"/code/one") as (adapter, held, clients):
         others = [clients.submit(call, adapter, b"", other, method="GET") for _ in range(10)]

@@ -9,6 +9,8 @@ from sqlalchemy import ColumnElement, String, and_, or_
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import GenericFunction
 
+from project_service.kit.db.session import begin_search
+
 
 class folded(GenericFunction[str]):  # noqa: N801  # named as the function it is in SQL
     """Lower case of a text, including non-ASCII letters, which SQLite's own ``lower`` leaves unchanged."""
@@ -20,6 +22,12 @@ class folded(GenericFunction[str]):  # noqa: N801  # named as the function it is
 @compiles(folded, "postgresql")
 def _lower(element: Any, compiler: Any, **options: Any) -> str:
     return f"lower({compiler.process(element.clauses, **options)})"
+
+
+def has_part(part: str, *columns: Any) -> ColumnElement[bool]:
+    """Return the condition that one column contains a text as it is, in any case; with a deadline like ``contains``."""
+    begin_search()
+    return or_(*(folded(column).contains(part.lower(), autoescape=True) for column in columns))
 
 
 MIN_TERM_LENGTH = 3
@@ -35,8 +43,9 @@ def terms(query: str) -> list[str]:
 def contains(query: str, *columns: Any) -> ColumnElement[bool]:
     """Return the condition that one column contains every word, or equals a query that has short words only.
 
-    ``%``, ``_`` and the backslash are literal.
+    ``%``, ``_`` and the backslash are literal. The statements that follow in the request have a deadline.
     """
+    begin_search()
     normalized = " ".join(query.split())
     words = terms(normalized)
     if not words:

@@ -20,7 +20,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 from sqlalchemy.orm import raiseload
 
 from project_service.kit import exact_json
-from project_service.kit.db import postgresql, sqlite
+from project_service.kit.db import deadlines, postgresql, sqlite
 from project_service.kit.db.base import Base
 from project_service.settings import Settings
 
@@ -59,6 +59,7 @@ def init_app(app: Flask, settings: Settings) -> None:
             sqlite.configure(db.engine, settings.sqlite_synchronous)
         else:
             postgresql.configure(db.engine)
+        deadlines.configure(db.engine)
 
 
 def _from_json(stored: Any) -> Any:
@@ -136,6 +137,11 @@ def after_commit(callback: Callable[[], object]) -> None:
 def _pop_callbacks() -> list[Callable[[], object]]:
     callbacks: list[Callable[[], object]] = db.session.info.pop(AFTER_COMMIT, [])
     return callbacks
+
+
+def begin_search() -> None:
+    """Limit the time of the statements that follow in this request: they compare texts (``kit/db/deadlines.py``)."""
+    deadlines.begin(db.session)
 
 
 def allow_asynchronous_commit() -> None:

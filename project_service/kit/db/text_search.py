@@ -33,7 +33,7 @@ from sqlalchemy import (
 )
 
 from project_service.kit.db import searching
-from project_service.kit.db.session import db
+from project_service.kit.db.session import begin_search, db
 
 MIN_WORD_CHARACTERS = 3
 MAX_WORDS = 10
@@ -98,6 +98,7 @@ def newest(statement: Select[Any], moment: Any, row_id: Any) -> tuple[Select[Any
 
     ``moment`` and ``row_id`` are the columns of the order, both descending; an index should serve it.
     """
+    begin_search()
     order = tuple_(moment, row_id)
     columns = statement.order_by(None).with_only_columns(moment, row_id, maintain_column_froms=True)
     last = columns.order_by(moment.desc(), row_id.desc()).offset(MAX_SCANNED_ROWS).limit(1)
@@ -115,7 +116,8 @@ def has_index(index: TextIndex) -> bool:
 
 
 def contains(index: TextIndex, words: Sequence[str]) -> ColumnElement[bool]:
-    """Return the condition that the texts of a row contain all words, in any case."""
+    """Return the condition that the texts of a row contain all words, in any case, with a deadline."""
+    begin_search()
     if db.engine.dialect.name != "sqlite" or index not in INDEXES:
         return and_(*(_compares(index, word) for word in words))
     indexed = [word for word in words if _is_long(word)]

@@ -217,6 +217,19 @@ class Unavailable(ServiceError):
         super().__init__("503 Service Unavailable")
 
 
+class SearchTooSlow(ServiceError):
+    """A search reached the deadline of its statements."""
+
+    status = 503
+    page_text = ("That takes too long", "Search for something more specific, or in a smaller place.")
+
+    def __init__(self) -> None:
+        super().__init__(
+            "503 Service Unavailable: the search takes too long, search for something more specific",
+            headers={"Retry-After": "10"},
+        )
+
+
 class InsufficientStorage(ServiceError):
     """The disk of this server is full."""
 

@@ -21,6 +21,7 @@ from werkzeug.datastructures import Headers
 from werkzeug.exceptions import HTTPException
 
 from project_service.kit import logs, metrics
+from project_service.kit.db import deadlines
 from project_service.kit.db.session import dispose_after_fork
 from project_service.kit.http import errors, urls
 from project_service.kit.http.admission import Admission, PlainAdmission
@@ -171,6 +172,9 @@ def as_service_error(error: Exception) -> errors.ServiceError:
     if _is_disk_full(error):
         log.error("the disk is full", error=str(error))
         return errors.InsufficientStorage()
+    if deadlines.is_exceeded(error):
+        log.warning("a search reached its deadline")
+        return errors.SearchTooSlow()
     if isinstance(error, OperationalError) and "no such" in str(error.orig):
         log.error("the database schema is outdated: run project-service db upgrade", exc_info=error)
         return errors.ServiceError()

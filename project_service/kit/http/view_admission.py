@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
 from collections.abc import Callable, Container, Iterable
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, unquote
 
 import structlog
 from flask import Flask
@@ -15,7 +16,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.http import parse_cookie
 from werkzeug.routing import RequestRedirect
 
-from project_service.kit.http.admission import CODE, GIT, READ, READ_METHODS, WRITE, RequestSender, Work
+from project_service.kit.http.admission import CODE, GIT, READ, READ_METHODS, SEARCH, WRITE, RequestSender, Work
 from project_service.kit.http.errors import ServiceError
 from project_service.kit.http.proxies import TrustedProxies
 from project_service.kit.http.urls import RawPaths
@@ -28,6 +29,8 @@ MAX_BODY_BYTES = 10 << 20
 MAX_ANONYMOUS_BODY_BYTES = 1 << 20
 CREDENTIAL_HEADERS = ("HTTP_PRIVATE_TOKEN", "HTTP_AUTHORIZATION", "HTTP_X_SENTRY_AUTH")
 CREDENTIAL_PARAMETERS = ("private_token", "access_token", "sentry_key")
+# parameters of the query that compare texts in the database, with a value
+SEARCHES = re.compile(r"(?:^|&)(?:search|search_title|query|q|text)(?:\[\])?=[^&]")
 MAX_BODY_KEY = "project_service.max_body_bytes"  # of the environment
 MAX_CACHED_PATHS = 256  # clients that send often, such as monitoring tools, use few addresses
 
@@ -56,7 +59,8 @@ class ViewAdmission:
         method = environ["REQUEST_METHOD"]
         path = self._paths.path_of(environ)
         endpoint = "" if path is None else self._endpoint_of(path, method)
-        return self._work_of_view(endpoint, method in READ_METHODS, self._credential_of(environ) is not None)
+        kind = WRITE if method not in READ_METHODS else SEARCH if _searches(environ) else READ
+        return self._work_of_view(endpoint, kind, self._credential_of(environ) is not None)
 
     def sender_of(self, environ: WSGIEnvironment) -> RequestSender:
         """Return the presented credential and the address of the client."""
@@ -92,9 +96,8 @@ class ViewAdmission:
         endpoint: str = rule.endpoint
         return endpoint
 
-    def _find_work(self, endpoint: str, is_read: bool, has_credential: bool) -> Work:
+    def _find_work(self, endpoint: str, kind: str, has_credential: bool) -> Work:
         view: Any = self._app.view_functions.get(endpoint)
-        kind = READ if is_read else WRITE
         if getattr(view, "runs_git", False):
             kind = GIT
         elif getattr(view, "reads_repository", False):
@@ -118,6 +121,12 @@ class ViewAdmission:
         return (
             hashlib.blake2b(credential.encode("latin-1", "replace"), digest_size=16).hexdigest() if credential else None
         )
+
+
+def _searches(environ: WSGIEnvironment) -> bool:
+    """Whether the query of a request asks for a search of texts."""
+    query = environ.get("QUERY_STRING", "")
+    return bool(query) and SEARCHES.search(unquote(query)) is not None
 
 
 def _start_nothing(*_response: Any) -> Any:

@@ -24,7 +24,7 @@ from project_service.domain.access_levels import Role
 from project_service.domain.memberships import members_for_choice
 from project_service.domain.projects import Project
 from project_service.domain.users import ACTIVE, User
-from project_service.kit.db.searching import folded
+from project_service.kit.db import searching
 from project_service.kit.db.session import NO_LAZY_LOADING, db, one
 from project_service.kit.http.errors import NotFound
 from project_service.kit.http.fields import whole_number
@@ -219,7 +219,7 @@ def _conditions(project: Project, wanted: dict[str, Any]) -> list[ColumnElement[
         conditions.append(TrackedError.status.in_(statuses))
     if search := " ".join((wanted.get("search") or "").split()):
         columns = (TrackedError.title, TrackedError.message, TrackedError.culprit)
-        conditions.append(or_(*(folded(column).contains(search.lower(), autoescape=True) for column in columns)))
+        conditions.append(searching.has_part(search, *columns))
     if wanted.get("level"):
         conditions.append(TrackedError.level == wanted["level"])
     since: dt.datetime | None = wanted.get("since")

@@ -24,6 +24,7 @@ from project_service.domain.projects import Project
 from project_service.domain.repositories.bundles import TAGS
 from project_service.domain.repositories.models import RepositoryRef, repository_of
 from project_service.kit.charts import Chart, stacked
+from project_service.kit.db import searching
 from project_service.kit.db.session import NO_LAZY_LOADING, db, one
 from project_service.kit.http.errors import NotFound
 
@@ -76,7 +77,7 @@ def releases_below(project_ids: Sequence[int], search: str, status: str) -> Sele
     newest = func.coalesce(ErrorRelease.released_at, ErrorRelease.created_at)
     statement = select(ErrorRelease).where(ErrorRelease.project_id.in_(project_ids), ErrorRelease.status == status)
     if search:
-        statement = statement.where(ErrorRelease.version.contains(search[:250], autoescape=True))
+        statement = statement.where(searching.has_part(search[:250], ErrorRelease.version))
     return statement.order_by(newest.desc(), ErrorRelease.id.desc())
 
 
@@ -206,7 +207,7 @@ def bundles_matching(project: Project, **filters: str | None) -> Select[SourceMa
     if debug_id := filters.get("debug_id"):
         conditions.append(artifact.debug_id == debug_id.replace("-", "").lower())
     if search := filters.get("search"):
-        conditions.append(artifact.url.contains(search, autoescape=True))
+        conditions.append(searching.has_part(search, artifact.url))
     if conditions:
         ids = select(artifact.bundle_id).where(artifact.project_id == project.id, *conditions)
         statement = statement.where(SourceMapBundle.id.in_(ids))

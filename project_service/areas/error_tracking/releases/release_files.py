@@ -31,6 +31,7 @@ from project_service.areas.error_tracking.releases.sentry_requests import (
 )
 from project_service.areas.error_tracking.releases.uploads import UploadRefused
 from project_service.domain.projects import Project
+from project_service.kit.db import searching
 from project_service.kit.db.session import db
 from project_service.kit.http.fields import whole_number
 
@@ -58,7 +59,7 @@ def list_release_files(organization: str, project: str, version: str) -> list[di
     if checksums := request.args.getlist("checksum"):
         mine = mine.where(SourceMapArtifact.sha1.in_(checksums[:MAX_LISTED]))
     if query := request.args.get("query"):
-        mine = mine.where(SourceMapArtifact.url.contains(query[:MAX_URL_LENGTH], autoescape=True))
+        mine = mine.where(searching.has_part(query[:MAX_URL_LENGTH], SourceMapArtifact.url))
     return [_shown(one) for one in db.session.scalars(mine.limit(MAX_LISTED))]
 
 

@@ -16,7 +16,7 @@ from project_service.domain.projects import Project
 from project_service.kit import exact_json
 from project_service.kit.db import large_texts
 from project_service.kit.db.searching import contains
-from project_service.kit.db.session import db
+from project_service.kit.db.session import begin_search, db
 from project_service.kit.http.pagination import ListedRows, Listing
 
 BILL_FORMAT = "cyclonedx"
@@ -86,6 +86,7 @@ def _is_licensed(name: str) -> ColumnElement[bool]:
     """Whether a component has a license, or none for ``UNKNOWN_LICENSE``; the column is a list of objects in JSON."""
     if name == UNKNOWN_LICENSE:
         return _LICENSES == "[]"
+    begin_search()
     return _LICENSES.contains(exact_json.dumps({"name": name}).decode()[1:-1], autoescape=True)
 
 

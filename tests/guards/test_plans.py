@@ -59,6 +59,10 @@ CHOICES = (
     " /<path:project>/-/alert_management/<int:iid>/details/<any(overview,metrics,activity):part>"
     " /<path:project>/-/issues /<path:project>/-/issues/<int:iid> /<path:project>/-/error_tracking/<error_id>/details"
 )
+LABEL_LISTS = (
+    "/<path:project>/-/issues/new /<path:project>/-/issues/<int:iid>/edit /<path:project>/-/labels"
+    " /groups/<path:group>/-/labels"
+)
 ISSUE_PAGES = "/<path:project>/-/issues /<path:project>/-/issues/<int:iid>"
 NOTIFICATIONS = (
     "/projects/<project>/notification_channels /groups/<group>/notification_channels"
@@ -171,7 +175,9 @@ ALLOWED = (
         for table in ("memberships", "namespace_ancestors")
     ),
     *(Allowed(SORTED, table, CHOICES, CHOICE) for table in ("memberships", "users", "namespace_ancestors")),
-    Allowed(SORTED, "labels", "/<path:project>/-/issues/new /groups/<path:group>/-/labels", OWN_AND_ABOVE),
+    Allowed(SORTED, "labels", LABEL_LISTS, OWN_AND_ABOVE),
+    Allowed(SORTED, "namespace_ancestors", "/<path:project>/-/labels /groups/<path:group>/-/labels", OWN_AND_ABOVE),
+    Allowed(SORTED, "issues", "/groups/<path:group>/-/milestones/<int:iid>", "those of one milestone, by its index"),
     Allowed(SORTED, "milestones", ISSUE_PAGES, OWN_AND_ABOVE),
     Allowed(SORTED, "labels", ISSUE_PAGES, "the labels of a project and of the groups above it, by title"),
     Allowed(SORTED, "error_release_deploys", "/<path:project>/-/error_tracking/releases", "of the releases of a page"),

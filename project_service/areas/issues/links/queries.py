@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from sqlalchemy import select
+
 from project_service.access.abilities import Ability, allowed, judge
-from project_service.access.across_projects import issues_across
+from project_service.access.across_projects import issues_of_projects
 from project_service.access.identity import Caller
 from project_service.areas.issues.listing import IssueListing
 from project_service.areas.issues.queries import IssueFilter
-from project_service.domain.projects import project_by
+from project_service.domain.projects import Project, project_by
 from project_service.domain.tracker.issue_links import MAX_LINKS, IssueLink, links_of
 from project_service.domain.tracker.issues import Issue, find_issue
 from project_service.kit.db.session import db
@@ -30,7 +32,9 @@ def linked_issues(caller: Caller, issue: Issue) -> list[LinkedIssue]:
     links = {link.other(issue.id): link for link in links_of(issue)}
     if not links:
         return []
-    filtered = IssueFilter((issues_across(caller), Issue.id.in_(links)), (Issue.id.asc(),))
+    present = Project.deleting_since.is_(None), Project.loading.is_(False)
+    linked = select(Issue.id).join(Project).where(Issue.id.in_(links), *present, issues_of_projects(caller))
+    filtered = IssueFilter((Issue.id.in_(list(db.session.scalars(linked))),), ())
     by_id = {row.id: row for row in IssueListing(filtered).rows(0, MAX_LINKS)}
     return [LinkedIssue(by_id[number], link) for number, link in links.items() if number in by_id]
 

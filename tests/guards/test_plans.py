@@ -117,6 +117,7 @@ ALLOWED = (
     Allowed(WALKED, "audit_events", "/audit_events /admin/audit_logs /admin/audit_logs.csv", ALL),
     Allowed(READ, "audit_events", "/audit_events /admin/audit_logs", LIMITED),
     Allowed(READ, "deliveries", "/admin", FAILED),
+    Allowed(READ, "notification_channels", "/<path:full_path>", FAILED),
     Allowed(
         WALKED,
         "namespaces",

@@ -29,9 +29,9 @@ from project_service.kit.db.text_search import TextIndex
 DISMISSAL = "dismissal"
 ISSUE = "issue"
 MERGE_REQUEST = "merge_request"
-IS_DISMISSED: dict[str, Any] = {
-    "sqlite_where": text("dismissed IS 1"),
-    "postgresql_where": text("dismissed IS true"),
+IS_CLOSED: dict[str, Any] = {
+    "sqlite_where": text("dismissed IS 1 OR state = 'resolved'"),
+    "postgresql_where": text("dismissed IS true OR state = 'resolved'"),
 }
 FEEDBACK_TYPES = (DISMISSAL, ISSUE, MERGE_REQUEST)
 DISMISSAL_REASONS = {
@@ -136,7 +136,6 @@ class Finding(Model):
         Index("ix_findings_report_id", "report_id", "position"),
         index_where_present("ix_findings_package", "package", "report_id"),
         index_where_present("ix_findings_tracked_id", "tracked_id"),
-        Index("ix_findings_dismissed", "project_id", **IS_DISMISSED),
     )
 
     project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
@@ -214,12 +213,19 @@ class TrackedFindingState(Base):
     """The state of a tracked finding on a branch. ``finding`` is the newest finding of a report of the branch.
 
     Pipelines are removed with their project only, so their ids are no foreign keys here. ``severity_order`` is 0 for
-    the worst severity.
+    the worst severity. ``dismissed`` is that of the finding, written in the transaction that changes either. Each
+    combination of states that a list may have is in order in one of the indexes.
     """
 
     __tablename__ = "tracked_finding_states"
     __table_args__ = (
         Index("ix_tracked_finding_states_list", "project_id", "ref", "state", "severity_order", "tracked_id"),
+        Index(
+            "ix_tracked_finding_states_dismissed",
+            *("project_id", "ref", "state", "dismissed", "severity_order", "tracked_id"),
+        ),
+        Index("ix_tracked_finding_states_all", "project_id", "ref", "severity_order", "tracked_id"),
+        Index("ix_tracked_finding_states_closed", "project_id", "ref", "severity_order", "tracked_id", **IS_CLOSED),
     )
 
     tracked_id: Mapped[int] = mapped_column(
@@ -229,6 +235,7 @@ class TrackedFindingState(Base):
     ref: Mapped[str] = mapped_column(primary_key=True)
     project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
     state: Mapped[str]
+    dismissed: Mapped[bool] = mapped_column(default=False, server_default=false())
     finding_id: Mapped[int] = mapped_column(ForeignKey("findings.id", ondelete="CASCADE"), index=True)
     finding: Mapped[Finding] = relationship()
     severity_order: Mapped[int]

@@ -1,4 +1,4 @@
-"""Dismissals of findings: keep ``Finding.dismissed`` consistent with the feedback of the project.
+"""Dismissals of findings: keep ``dismissed`` of findings and states consistent with the feedback of the project.
 
 A dismissal with a uuid matches the findings with that uuid. In a pipeline without such a finding it matches the finding
 with the same project fingerprint, if there is exactly one (the finding has moved). A dismissal without a uuid matches
@@ -16,7 +16,14 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, func, or_, select, update
 from sqlalchemy.orm import aliased
 
-from project_service.areas.vulnerabilities.models import DISMISSAL, Feedback, Finding, FindingCount, Pipeline
+from project_service.areas.vulnerabilities.models import (
+    DISMISSAL,
+    Feedback,
+    Finding,
+    FindingCount,
+    Pipeline,
+    TrackedFindingState,
+)
 from project_service.domain.projects import Project
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import NotFound
@@ -118,14 +125,18 @@ def withdraw_dismissal(feedback: Feedback) -> None:
 
 
 def reapply_dismissals(pipeline: Pipeline) -> None:
-    """Set ``dismissed`` for all findings of a pipeline, by all dismissals of its project.
+    """Set ``dismissed`` for all findings of a pipeline and its branch, by all dismissals of its project.
 
-    The rule is that of ``matched_by``, for all dismissals and one pipeline. Dismissals by reports are kept.
-    The caller updates the counts.
+    Dismissals by reports are kept. The caller updates the counts.
     """
     dismissals = (Feedback.project_id == pipeline.project_id, Feedback.feedback_type == DISMISSAL)
-    if db.session.scalar(select(Feedback.id).where(*dismissals).limit(1)) is None:
-        return
+    if db.session.scalar(select(Feedback.id).where(*dismissals).limit(1)) is not None:
+        _dismiss_in(pipeline, *dismissals)
+    _copy_to_states(pipeline)
+
+
+def _dismiss_in(pipeline: Pipeline, *dismissals: ColumnElement[bool]) -> None:
+    """Set ``dismissed`` by the rule of ``matched_by``, for all dismissals and one pipeline."""
     other = aliased(Finding)
     carried = select(other.uuid).where(other.pipeline_id == pipeline.id, other.uuid.is_not(None))
     sole = _sole(other.project_fingerprint, finding=other).where(other.pipeline_id == pipeline.id)
@@ -155,6 +166,19 @@ def reapply_dismissals(pipeline: Pipeline) -> None:
         .values(dismissed=dismissed)
         .execution_options(synchronize_session=False)
     )
+
+
+def _copy_to_states(pipeline: Pipeline) -> None:
+    """Copy ``dismissed`` of the findings of a pipeline to the states of its branch."""
+    state = TrackedFindingState
+    for value in (True, False):
+        findings = select(Finding.id).where(Finding.pipeline_id == pipeline.id, Finding.dismissed.is_(value))
+        db.session.execute(
+            update(state)
+            .where(state.finding_id.in_(findings), state.dismissed.is_(not value))
+            .values(dismissed=value)
+            .execution_options(synchronize_session=False)
+        )
 
 
 def matched_by(feedback: Feedback) -> ColumnElement[bool]:
@@ -188,7 +212,16 @@ def _sole(*columns: Any, finding: type[Finding] = Finding) -> Select[Any]:
 
 
 def _set_dismissed(condition: ColumnElement[bool], dismissed: bool) -> None:
-    """Set ``dismissed`` of findings that have the other value, and update the counts; the project is locked."""
+    """Set ``dismissed`` of findings that have the other value, and of their states; update the counts.
+
+    The project is locked.
+    """
+    db.session.execute(
+        update(TrackedFindingState)
+        .where(TrackedFindingState.finding_id.in_(select(Finding.id).where(condition)))
+        .values(dismissed=dismissed)
+        .execution_options(synchronize_session=False)
+    )
     sort = (Finding.pipeline_id, Finding.sort)
     counted = db.session.execute(
         select(*sort, func.count()).where(condition, Finding.kept.is_(True)).group_by(*sort)

@@ -53,11 +53,11 @@ def _is_open() -> tuple[ColumnElement[bool], ...]:
     """The condition for findings of default branches that are neither resolved nor dismissed."""
     fallback = instance_settings.setting("default_branch_name") or FALLBACK_BRANCH
     is_default = TrackedFindingState.ref == func.coalesce(Project.default_branch, fallback)
-    return TrackedFindingState.state == str(DETECTED), is_default, Finding.dismissed.is_(False)
+    return TrackedFindingState.state == str(DETECTED), is_default, TrackedFindingState.dismissed.is_(False)
 
 
 def _open_findings() -> Select[int]:
-    findings = select(Finding.id).join(TrackedFindingState, TrackedFindingState.finding_id == Finding.id)
+    findings = select(TrackedFindingState.tracked_id)
     return findings.where(TrackedFindingState.project_id == Project.id, *_is_open())
 
 

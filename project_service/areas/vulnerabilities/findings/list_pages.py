@@ -25,7 +25,7 @@ from project_service.kit.db.session import db
 from project_service.kit.http.errors import Invalid, NotFound
 from project_service.kit.http.fields import whole_number
 from project_service.kit.http.forms import Form
-from project_service.kit.http.pagination import LARGEST_SIZE, read_page
+from project_service.kit.http.pagination import LARGEST_SIZE, OrderedRows, read_page
 
 list_pages = PageBlueprint("finding_list_pages", __name__)
 HOME = "/-/security"
@@ -186,11 +186,9 @@ def _described(change: bulk.BulkDismissal) -> str:
 def _branch(query: BranchQuery, newest: Pipeline | None, form: Form) -> str:
     """Show the findings of a branch, whichever reports they are from."""
     project, branch = query.project, query.branch
-    listing = tracking_queries.listing_of(query.statement(), query.options["state"])
-    page = read_page(listing, request.args.get("page"))
+    page = read_page(OrderedRows(query.statement()), request.args.get("page"))
     tracking_queries.prepare(page.rows)
-    in_order = tracking_queries.counts_in_order(query.options["state"])
-    counts = board.counts_of(query.statement(severity=()), in_order=in_order)
+    counts = board.counts_of(query.statement(severity=()))
     return _render_dashboard(
         project,
         newest,

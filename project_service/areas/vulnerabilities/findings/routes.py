@@ -31,6 +31,7 @@ from project_service.areas.vulnerabilities.tracking.schemas import (
 )
 from project_service.domain.projects import Project
 from project_service.kit.http.errors import Invalid, NotFound
+from project_service.kit.http.pagination import OrderedRows
 
 GATE_OPTIONS = ("fail_on", "fail_on_unknown", "list_new")
 
@@ -66,8 +67,7 @@ def list_vulnerability_findings(project: Project, fields: dict[str, Any]) -> Wit
 def list_tracked_findings(project: Project, fields: dict[str, Any]) -> WithSchema:
     """List the findings of a branch across its reports, with their state, by default those of the default branch."""
     found = tracking_queries.tracked_findings_of(project, fields.pop("branch", None), **fields)
-    listing = tracking_queries.listing_of(found, fields.get("state") or ())
-    return WithSchema(TrackedFindingSchema, listing, tracking_queries.prepare)
+    return WithSchema(TrackedFindingSchema, OrderedRows(found), tracking_queries.prepare)
 
 
 @api.get("/projects/<project>/tracked_findings/export", is_long=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from project_service.areas.vulnerabilities.formats.detection import TITLES
+from project_service.areas.vulnerabilities.tracking.states import COUNTED
 
 Data = dict[str, Any]
 GITLAB_FORMATS = "gitlab", "zap"
@@ -117,7 +118,7 @@ def ingested(
         report_type=upload.given_type or (types.pop() if len(types) == 1 else None),
         left=_left(left),
         components=len(upload.components),
-        tracking={name: sum(one[name] for one in tracking) for name in tracking[0]} if tracking else {},
+        tracking={name: sum(one[name] for one in tracking) for name in COUNTED},
         reports=reports,
         warnings=upload.warnings,
         **sums,

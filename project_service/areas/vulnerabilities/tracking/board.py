@@ -77,16 +77,12 @@ def is_tracked(project: Project, branch: str) -> bool:
     return db.session.scalar(found.limit(1)) is not None
 
 
-def counts_of(statement: Select[TrackedFindingState], *, in_order: bool = False) -> Counter[FindingSeverity]:
-    """How many tracked findings of a list have each severity, each counted up to ``MAX_COUNT``.
-
-    ``in_order`` as in ``pagination.counted``.
-    """
-    plain = statement if in_order else statement.order_by(None)
+def counts_of(statement: Select[TrackedFindingState]) -> Counter[FindingSeverity]:
+    """How many tracked findings of a list have each severity, each counted in its order up to ``MAX_COUNT``."""
     counts = []
     for severity in FindingSeverity:
         order = WORST - severity
-        rows = plain.where(TrackedFindingState.severity_order == order).with_only_columns(
+        rows = statement.where(TrackedFindingState.severity_order == order).with_only_columns(
             TrackedFindingState.tracked_id, maintain_column_froms=True
         )
         counted = select(literal(int(severity)), func.count()).select_from(rows.limit(MAX_COUNT).subquery())

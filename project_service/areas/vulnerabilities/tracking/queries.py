@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import Select, and_, or_, select
-from sqlalchemy.orm import aliased, selectinload
+from sqlalchemy import ColumnElement, Select, and_, literal_column, not_, or_, select
+from sqlalchemy.orm import selectinload
 from sqlalchemy.orm.attributes import set_committed_value
 
 from project_service.areas.vulnerabilities.findings import queries
@@ -17,11 +17,12 @@ from project_service.areas.vulnerabilities.tracking.states import DETECTED, RESO
 from project_service.domain.projects import Project
 from project_service.kit.db import large_texts
 from project_service.kit.db.session import NO_LAZY_LOADING
-from project_service.kit.http.pagination import Listing, OrderedRows, SelectedRows
 
 DISMISSED = "dismissed"
 STATES = (str(DETECTED), DISMISSED, str(RESOLVED))
 OPEN_STATES = (str(DETECTED), DISMISSED)
+# as in the partial index, which is used for exactly this text
+RESOLVED_LITERAL = literal_column(f"'{RESOLVED}'")
 ORDER = TrackedFindingState.severity_order, TrackedFindingState.tracked_id
 
 
@@ -43,12 +44,11 @@ def tracked_findings_of(
     statement = select(TrackedFindingState).where(
         TrackedFindingState.project_id == project.id,
         TrackedFindingState.ref == (branch or queries.default_branch(project)),
+        *_in_states(state or OPEN_STATES),
     )
-    statement = _in_states(statement, set(state or OPEN_STATES))
     if confidence:
         numbers = [int(CONFIDENCES[one]) for one in confidence]
-        newest = aliased(Finding)  # the states may have joined findings, too
-        found = select(newest.id).where(newest.id == TrackedFindingState.finding_id, (newest.sort % 10).in_(numbers))
+        found = select(Finding.id).where(Finding.id == TrackedFindingState.finding_id, (Finding.sort % 10).in_(numbers))
         statement = statement.where(found.exists())
     if severity:
         orders = [WORST - SEVERITIES[one] for one in severity]
@@ -66,37 +66,25 @@ def tracked_findings_of(
     return statement.options(selectinload(TrackedFindingState.tracked), NO_LAZY_LOADING).order_by(*ORDER)
 
 
-def counts_in_order(states: Collection[str]) -> bool:
-    """Whether findings of these states are counted in the order of the list.
-
-    The index has that order within a stored state. Few findings are dismissed, which have an index of their own.
-    """
-    wanted = set(states or OPEN_STATES)
-    return wanted != {DISMISSED} and (RESOLVED not in wanted or wanted == {RESOLVED})
-
-
-def listing_of(statement: Select[TrackedFindingState], states: Collection[str]) -> Listing:
-    """Return the list of a statement for findings of these states."""
-    return OrderedRows(statement) if counts_in_order(states) else SelectedRows(statement)
-
-
-def _in_states(statement: Select[TrackedFindingState], states: set[str]) -> Select[TrackedFindingState]:
-    """Add the condition of the states; dismissed ones are detected ones whose finding is dismissed."""
+def _in_states(states: Collection[str]) -> list[ColumnElement[bool]]:
+    """Return the conditions of the states: each combination is a range of an index in the order of the list."""
     is_detected = TrackedFindingState.state == DETECTED
-    conditions = [TrackedFindingState.state == RESOLVED] if RESOLVED in states else []
-    if {DETECTED, DISMISSED} <= states:
-        conditions.append(is_detected)
-    elif states & {DETECTED, DISMISSED}:
-        statement = statement.join(TrackedFindingState.finding)
-        # the project of the finding lets an index of dismissed findings be used
-        is_shown = (Finding.project_id == TrackedFindingState.project_id, Finding.dismissed.is_(DISMISSED in states))
-        conditions.append(and_(is_detected, *is_shown))
-    return statement.where(conditions[0] if len(conditions) == 1 else or_(*conditions))
+    is_dismissed = TrackedFindingState.dismissed.is_(True)
+    conditions: dict[frozenset[str], list[ColumnElement[bool]]] = {
+        frozenset((str(DETECTED),)): [is_detected, TrackedFindingState.dismissed.is_(False)],
+        frozenset((DISMISSED,)): [is_detected, is_dismissed],
+        frozenset((str(RESOLVED),)): [TrackedFindingState.state == RESOLVED],
+        frozenset(OPEN_STATES): [is_detected],
+        frozenset((DISMISSED, str(RESOLVED))): [or_(is_dismissed, TrackedFindingState.state == RESOLVED_LITERAL)],
+        frozenset((str(DETECTED), str(RESOLVED))): [not_(and_(is_detected, is_dismissed))],
+        frozenset(STATES): [],
+    }
+    return conditions[frozenset(states)]
 
 
 def shown_state(row: TrackedFindingState) -> str:
     """The state that clients see."""
-    return DISMISSED if row.state == DETECTED and row.finding.dismissed else row.state
+    return DISMISSED if row.state == DETECTED and row.dismissed else row.state
 
 
 def prepare(rows: list[TrackedFindingState]) -> None:

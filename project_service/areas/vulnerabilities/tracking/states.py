@@ -41,6 +41,15 @@ class Transition(NamedTuple):
     outcome: TrackingOutcome | None
 
 
+# what an upload counts, in the order of its answer; a moved finding is a known one at another place
+MOVED = "moved"
+COUNTED = (
+    str(TrackingOutcome.NEW),
+    str(TrackingOutcome.REAPPEARED),
+    str(TrackingOutcome.KNOWN),
+    MOVED,
+    str(TrackingOutcome.RESOLVED),
+)
 DETECTED, RESOLVED = TrackingState.DETECTED, TrackingState.RESOLVED
 TRANSITIONS: dict[tuple[TrackingState | None, Observation], Transition] = {
     (None, Observation.SEEN): Transition(DETECTED, TrackingOutcome.NEW),

@@ -25,7 +25,9 @@ from project_service.areas.vulnerabilities.models import (
 from project_service.areas.vulnerabilities.tracking import notifying
 from project_service.areas.vulnerabilities.tracking.matching import Candidate, Pair, Sighting, match_by_key, match_group
 from project_service.areas.vulnerabilities.tracking.states import (
+    COUNTED,
     DETECTED,
+    MOVED,
     TRANSITIONS,
     Observation,
     TrackingOutcome,
@@ -39,7 +41,6 @@ from project_service.kit.db.session import db
 BATCH_SIZE = 500
 FAILURE = "failure"
 NOT_SYNCHRONIZED = {"synchronize_session": False}
-MOVED = "moved"
 
 
 class TrackedSeries(NamedTuple):
@@ -59,16 +60,7 @@ def track(pipeline: Pipeline, series: TrackedSeries, sightings: list[Sighting]) 
         notifying.record(pipeline, series.scanner, tracker.new)
         if tracker.new:
             hooks.announce_new(pipeline.project, (one.finding_id for one in tracker.new))
-    return {
-        name: counts[name]
-        for name in (
-            TrackingOutcome.NEW,
-            TrackingOutcome.REAPPEARED,
-            TrackingOutcome.KNOWN,
-            MOVED,
-            TrackingOutcome.RESOLVED,
-        )
-    }
+    return {name: counts[name] for name in COUNTED}
 
 
 class _Tracker:

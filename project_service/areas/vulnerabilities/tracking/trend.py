@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import func, select
 
 from project_service.areas.vulnerabilities.levels import FindingSeverity
-from project_service.areas.vulnerabilities.models import Finding, OpenFindingDay, TrackedFindingState
+from project_service.areas.vulnerabilities.models import OpenFindingDay, TrackedFindingState
 from project_service.areas.vulnerabilities.tracking.sightings import WORST
 from project_service.areas.vulnerabilities.tracking.states import DETECTED
 from project_service.kit import clock
@@ -65,17 +65,9 @@ def _every_day(recorded: dict[dt.date, Counter[FindingSeverity]], today: dt.date
 def _open_findings(project_id: int, ref: str) -> Counter[int]:
     """Count the detected findings that are not dismissed, by the order of their severity."""
     state = TrackedFindingState
-    detected = state.project_id == project_id, state.ref == ref, state.state == DETECTED
-    total = select(state.severity_order, func.count()).where(*detected).group_by(state.severity_order)
-    dismissed = (
-        select(state.severity_order, func.count())
-        .join(Finding, Finding.id == state.finding_id)
-        .where(Finding.project_id == project_id, Finding.dismissed.is_(True), *detected)
-        .group_by(state.severity_order)
-    )
+    is_open = state.project_id == project_id, state.ref == ref, state.state == DETECTED, state.dismissed.is_(False)
+    counted = select(state.severity_order, func.count()).where(*is_open).group_by(state.severity_order)
     counts = Counter({WORST - severity: 0 for severity in FindingSeverity})
-    for order, count in db.session.execute(total):
-        counts[order] += count
-    for order, count in db.session.execute(dismissed):
-        counts[order] -= count
+    for order, count in db.session.execute(counted):
+        counts[order] = count
     return counts

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
 import orjson
 import pytest
 from sqlalchemy import select
 
-from project_service.areas.vulnerabilities.models import TrackedFindingState
+from project_service.areas.vulnerabilities.findings.service import undo_dismissal
+from project_service.areas.vulnerabilities.models import Feedback, Finding, TrackedFindingState
+from project_service.areas.vulnerabilities.tracking.queries import STATES, tracked_findings_of
 from project_service.areas.vulnerabilities.tracking.states import (
     DETECTED,
     RESOLVED,
@@ -15,8 +19,10 @@ from project_service.areas.vulnerabilities.tracking.states import (
     TrackingOutcome,
     state_before,
 )
-from project_service.kit.db.session import db
+from project_service.domain.projects import Project
+from project_service.kit.db.session import db, unit_of_work
 from tests.areas.vulnerabilities.findings.test_vulnerability_feedback import send_feedback
+from tests.support import query_plans
 from tests.support.sample_data import DEV
 from tests.support.security_reports import DATA, bill, findings, report, send, vulnerability
 
@@ -260,3 +266,35 @@ def test_listed_findings_say_since_when_they_are_known(dev, project):
 
     assert (one["tracked_id"], one["category"]) == (same["id"], "api")
     assert (one["first_seen_at"], one["last_seen_at"]) == (same["first_seen_at"], same["last_seen_at"])
+
+
+def differing_dismissals():
+    """The states whose dismissal is not that of their finding."""
+    statement = select(TrackedFindingState).join(TrackedFindingState.finding)
+    return db.session.scalars(statement.where(Finding.dismissed != TrackedFindingState.dismissed)).all()
+
+
+def test_states_have_the_dismissals_of_their_findings(dev, project):
+    upload(dev, project, sarif(result("A"), result("S", suppressions=[{"kind": "inSource"}])))
+    shown = [tracked(dev, project, "state=dismissed")]
+    (open_one,) = tracked(dev, project, "state=detected")
+    feedback = send_feedback(dev, feedback_on(open_one, "dismissal")).json
+    shown.append(tracked(dev, project, "state=dismissed"))
+    upload(dev, project, sarif(result("A", line=9), result("S")))
+    shown.append(tracked(dev, project, "state=dismissed"))
+    with unit_of_work():
+        undo_dismissal(project, db.session.get_one(Feedback, feedback["id"]))
+    shown.append(tracked(dev, project, "state=dismissed"))
+
+    assert [sorted(one["identifiers"][0]["name"] for one in rows) for rows in shown] == [["S"], ["A", "S"], ["A"], []]
+    assert differing_dismissals() == []
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_each_combination_of_states_is_in_the_order_of_an_index(size, project):
+    for states in itertools.combinations(STATES, size):
+        statement = tracked_findings_of(db.session.get_one(Project, project.id), "main", state=states).limit(20)
+        text = str(statement.compile(db.engine, compile_kwargs={"literal_binds": True}))
+
+        assert query_plans.faults(text, ()) == set(), states

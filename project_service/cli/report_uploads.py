@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -18,6 +19,8 @@ import urllib3
 TIMEOUT = urllib3.Timeout(connect=30, read=600)  # a large report is read completely before it is answered
 CHUNK_BYTES = 1 << 20
 MAX_MESSAGE_LENGTH = 300
+MAX_WAIT_SECONDS = 120.0
+RETRY_WAITS = (2.0, 4.0, 8.0, 16.0)  # seconds, before the second attempt and those after it
 
 
 class CannotJudge(click.ClickException):
@@ -43,22 +46,47 @@ def upload(url: str, token: str | None, project: str, file: IO[bytes], fields: M
         raise click.UsageError("--url needs an access token, best in the variable PROJECT_SERVICE_TOKEN")
     address = f"{url.rstrip('/')}/api/v4/projects/{quote(project, safe='')}/security_reports"
     with seekable_file(file) as report:
-        body, headers = _multipart(report, fields)
-        try:
-            # redirects are not followed: they would send the token to another server
-            answer = urllib3.request(
-                *("POST", address),
-                body=body,
-                headers=headers | {"PRIVATE-TOKEN": token},
-                redirect=False,
-                retries=False,
-                timeout=TIMEOUT,
-            )
-        except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise CannotJudge(f"{url} cannot be reached ({type(error).__name__})") from error
-        except ValueError as error:  # a token or an address with characters that no header or host has
-            raise CannotJudge(f"the request cannot be made ({error})") from None
-    return _answer_of(url, answer)
+        for waited in RETRY_WAITS:
+            answer = _sent(url, address, token, report, fields)
+            wait = _wait_before_retry(answer, waited)
+            if wait is None:
+                return _answer_of(url, answer)
+            click.echo(f"project-service: {url} answers {answer.status}; the next attempt is in {wait:.0f} s", err=True)
+            time.sleep(wait)
+        return _answer_of(url, _sent(url, address, token, report, fields))
+
+
+def _sent(url: str, address: str, token: str, report: IO[bytes], fields: Mapping[str, Any]) -> urllib3.BaseHTTPResponse:
+    body, headers = _multipart(report, fields)
+    try:
+        # redirects are not followed: they would send the token to another server
+        return urllib3.request(
+            *("POST", address),
+            body=body,
+            headers=headers | {"PRIVATE-TOKEN": token},
+            redirect=False,
+            retries=False,
+            timeout=TIMEOUT,
+        )
+    except (urllib3.exceptions.HTTPError, OSError) as error:
+        raise CannotJudge(f"{url} cannot be reached ({type(error).__name__})") from error
+    except ValueError as error:  # a token or an address with characters that no header or host has
+        raise CannotJudge(f"the request cannot be made ({error})") from None
+
+
+def _wait_before_retry(answer: urllib3.BaseHTTPResponse, usual: float) -> float | None:
+    """Return the seconds to wait if the server has stored nothing because it is busy, else ``None``.
+
+    That is what it asks for in ``Retry-After``, ``usual`` without it; more than ``MAX_WAIT_SECONDS`` is too long.
+    """
+    if answer.status not in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE):
+        return None
+    try:
+        asked = urllib3.Retry().get_retry_after(answer)
+    except urllib3.exceptions.InvalidHeader:
+        asked = None
+    wait = usual if asked is None else asked
+    return wait if wait <= MAX_WAIT_SECONDS else None
 
 
 @contextmanager

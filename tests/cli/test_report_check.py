@@ -6,13 +6,16 @@ import json
 import subprocess
 import sys
 import threading
+from contextlib import contextmanager
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
 from werkzeug.serving import make_server
+from werkzeug.wrappers import Response
 
-from project_service.cli import main
+from project_service.cli import main, report_uploads
 from tests.areas.vulnerabilities.tracking.test_tracking import result, sarif
 from tests.cli.test_report_command import stored
 from tests.support import sample_data
@@ -112,13 +115,22 @@ def test_wrong_use_and_a_server_that_is_away_have_status_2(words, told):
     assert (done.exit_code, told in done.stderr) == (NOT_JUDGED, True), done.output
 
 
+@contextmanager
+def running(application):
+    """A server for a moment; gives its address."""
+    server = make_server("127.0.0.1", 0, application, threaded=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
 @pytest.fixture
 def server(app):
-    """The address of a server for a moment."""
-    server = make_server("127.0.0.1", 0, app, threaded=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
+    with running(app) as url:
+        yield url
 
 
 def test_a_server_judges_without_the_application(server, people, project, tmp_path):
@@ -158,6 +170,34 @@ def test_a_server_judges_without_the_application(server, people, project, tmp_pa
     assert lines[-2].startswith("failed: 1 new finding of high or above or unknown on feature; main has no report")
     assert run("acme/none")[0] == run(project.full_path, secret="wrong")[0] == NOT_JUDGED
     assert "404 Project Not Found" in run("acme/none")[2]
+
+
+@pytest.mark.parametrize(
+    ("refusals", "waits", "told"),
+    [
+        ([(429, "7"), (503, None)], [7, 4], "failed: 1 new finding"),
+        ([(503, "3600")], [], "refuses: 503"),
+        ([(503, None)] * 9, [2, 4, 8, 16], "refuses: 503"),
+    ],
+    ids=["busy", "long", "always"],
+)
+def test_a_busy_server_is_asked_again(refusals, waits, told, app, people, project, tmp_path, monkeypatch):
+    (tmp_path / "scan.sarif").write_text(json.dumps(document("A")))
+    waited, left = [], list(refusals)
+    monkeypatch.setattr(report_uploads, "time", SimpleNamespace(sleep=waited.append))
+
+    def busy(environ, start_response):
+        if not left:
+            return app(environ, start_response)
+        status, seconds = left.pop(0)
+        return Response(status=status, headers={"Retry-After": seconds} if seconds else {})(environ, start_response)
+
+    with running(busy) as url:
+        words = ["--url", url, "--token", sample_data.make_token(people[DEV])]
+        words = ["report", "check", str(tmp_path / "scan.sarif"), "--project", project.full_path, *words]
+        done = CliRunner().invoke(main.main, words, env={})
+
+    assert (waited, told in done.output) == (waits, True), done.output
 
 
 @pytest.mark.parametrize("target", ["file", "standard output"])

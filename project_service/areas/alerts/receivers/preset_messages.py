@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Collection
 from functools import partial
 from typing import Any
 
@@ -237,9 +238,18 @@ class _Reading:
         found = items(self.value("hosts"))
         return [one for one in found if not (isinstance(one, str) and PLACEHOLDERS.fullmatch(one.strip()))]
 
+    def _severity_word(self, table: Collection[str]) -> Any:
+        """Return the severity; "None" is no placeholder that was not filled in where it is a word of the table."""
+        source = self.fields.get("severity", (("severity",),))
+        if isinstance(source, ConstantValue | Join):
+            return self.value("severity")
+        values = (self.message.at(path) for path in source)
+        given = next((value for value in values if not is_blank(value)), None)
+        return given if word_of(given) in table else self.value("severity")
+
     def _severity(self) -> tuple[str | None, Severity | None]:
-        value = self.value("severity")
         table = PLAIN_SEVERITIES if self.variant.severities is None else self.variant.severities
+        value = self._severity_word({*table, *(self.rules.severities or ())})
         severity = severity_of(value, self.rules, table)
         if severity is None and self.rules.severities is None:
             severity = table.get(word_of(value)) if not is_blank(value) else None

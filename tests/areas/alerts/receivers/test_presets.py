@@ -143,6 +143,16 @@ def test_a_placeholder_that_was_not_filled_in_counts_as_blank(receiver, value):
     assert (alert.title, alert.description) == ("New: Alert", f"see {value}")
 
 
+@pytest.mark.parametrize("word", ["none", "None", "NONE"])
+def test_the_severity_none_of_a_label_is_info_however_it_is_written(receiver, word):
+    send, body = receiver("alertmanager"), copy.deepcopy(PRESETS["alertmanager"].samples["firing"])
+    body["alerts"][0]["labels"]["severity"] = word
+
+    send(body)
+
+    assert [alert.severity for alert in alerts()] == [Severity.INFO]
+
+
 def test_a_message_of_another_shape_is_read_by_its_plain_keys(receiver):
     send = receiver("azure-monitor")
 

@@ -22,7 +22,7 @@ DISMISSED = "dismissed"
 STATES = (str(DETECTED), DISMISSED, str(RESOLVED))
 OPEN_STATES = (str(DETECTED), DISMISSED)
 # as in the partial index, which is used for exactly this text
-RESOLVED_LITERAL = literal_column(f"'{RESOLVED}'")
+RESOLVED_LITERAL: ColumnElement[str] = literal_column(f"'{RESOLVED}'")
 ORDER = TrackedFindingState.severity_order, TrackedFindingState.tracked_id
 
 

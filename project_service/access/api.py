@@ -228,6 +228,8 @@ class ApiBlueprint(Blueprint):
                     first()
             if max_body_bytes is not None:
                 request.max_content_length = body_limit()
+            else:
+                identity.refuse_unknown_sender(request, scopes)
             parameters()
             with reading():
                 project = url.get("project") if access_only else None
@@ -309,6 +311,7 @@ def before_options() -> None:
 
 def _require_user() -> None:
     """Raise the error of the request's token, or ``Unauthorized`` if it has none."""
+    identity.refuse_unknown_sender(request, None)
     with reading():
         if identity.by_token(request, None).user_id is None:
             raise Unauthorized

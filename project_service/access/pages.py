@@ -37,6 +37,7 @@ from project_service.kit.db.session import reading, unit_of_work
 from project_service.kit.http import urls
 from project_service.kit.http.errors import ServiceError, Unauthorized
 from project_service.kit.http.parameters import parameters
+from project_service.kit.http.view_admission import MAX_ANONYMOUS_BODY_BYTES
 from project_service.kit.security import key_ring
 
 SIGN_IN = "sessions.sign_in"  # endpoint
@@ -166,6 +167,8 @@ class PageBlueprint(Blueprint):
         @functools.wraps(view)
         def handle(**url: Any) -> Any:
             writing = request.method not in identity.READ_METHODS
+            if is_for_programs():
+                identity.refuse_unknown_sender(request, ())
             if is_for_programs() and identity.token_of(request, parameters()) is not None:
                 with reading():
                     g.caller = identity.sudo(request, identity.by_token(request, ()))
@@ -225,7 +228,8 @@ def _next_step(view: View) -> str | None:
 
 def _authenticate_sender(max_body_bytes: Callable[[], int | None] | None) -> None:
     """Refuse anonymous senders of large bodies, and of requests that programs send too, before the body is read."""
-    if max_body_bytes is None and not is_for_programs():
+    is_large = identity.is_large(request, MAX_ANONYMOUS_BODY_BYTES)
+    if max_body_bytes is None and not is_large and not is_for_programs():
         return
     limit = _body_limit(max_body_bytes)
     if max_body_bytes is not None:

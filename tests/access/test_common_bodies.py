@@ -182,3 +182,25 @@ def test_an_archive_may_be_larger_than_other_bodies(as_maintainer):
     )
 
     assert (response.status_code, response.json["import_status"]) == (201, "scheduled")
+
+
+@pytest.mark.parametrize("body", [b"[" * 70_000, b"a&" * 40_000], ids=["json", "form"])
+def test_a_large_body_is_not_parsed_for_an_invented_token(body, app, project, as_maintainer):
+    kind = {"content_type": JSON if body.startswith(b"[") else FORM}
+    path = f"/api/v4{variables(project)}"
+
+    invented = app.test_client().post(path, data=body, headers={"PRIVATE-TOKEN": "invented"}, **kind)
+    known = as_maintainer.post(variables(project), data=body, **kind)
+
+    assert (invented.status_code, known.status_code) == (401, 400)
+
+
+def test_a_large_form_without_a_session_is_not_parsed(app):
+    body = {"data": b"a=" + b"x" * (1 << 20), "content_type": FORM}
+
+    answers = [
+        app.test_client().post("/users/sign_in", **body),
+        app.test_client().post("/oauth/token", **body),
+    ]
+
+    assert [one.status_code for one in answers] == [401, 413]

@@ -125,6 +125,8 @@ def _encodable(value: str) -> bool:
 
 def _pairs(text: bytes) -> list[tuple[str, str]]:
     """Parse a query or form; raise ``Malformed`` unless it is UTF-8 when percent-decoded."""
+    if text.count(b"&") >= MAX_KEYS:
+        raise BadRequest(TOO_MANY_PARAMETERS)
     try:
         return parse_qsl(text.decode(), keep_blank_values=True, errors="strict")
     except UnicodeDecodeError as error:

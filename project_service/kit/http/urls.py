@@ -20,32 +20,36 @@ from project_service.kit.http.requests import Request, service_url
 
 API = "/api/"
 API_PREFIX = "/api/v4"
+MAX_PATH_BYTES = 4096  # of pages, decoded: like the longest path of a file in most systems
+MAX_SEGMENTS = 256
 MAX_ID = 2**63 - 1
 _ENCODED = re.compile(r"%(2[Ff]|25)")
 
 
 class RawPaths:
-    """WSGI middleware that keeps encoded slashes distinct from real ones, and refuses malformed paths."""
+    """WSGI middleware that keeps encoded slashes distinct from real ones, and refuses malformed and very long paths."""
 
     def __init__(self, app: WSGIApplication, endings: Container[str] = ()) -> None:
         self.app = app
         self.endings = endings
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Rebuild ``PATH_INFO`` of API requests; answer 400 to a path that is not UTF-8 or has a NUL."""
+        """Rebuild ``PATH_INFO`` of API requests; answer 400 to a malformed path, 414 to a very long one."""
         path = self.path_of(environ)
         if path is None:
-            start_response("400 Bad Request", [("Content-Type", "text/plain"), ("Content-Length", "11")])
-            return [b"Bad Request"]
+            status = "414 URI Too Long" if is_too_long(environ.get("PATH_INFO", "")) else "400 Bad Request"
+            body = status.partition(" ")[2].encode()
+            start_response(status, [("Content-Type", "text/plain"), ("Content-Length", str(len(body)))])
+            return [body]
         environ["PATH_INFO"] = path
         return self.app(environ, start_response)
 
     def path_of(self, environ: WSGIEnvironment) -> str | None:
-        """Return the value of ``PATH_INFO`` for a request; ``None`` for a malformed path."""
+        """Return the value of ``PATH_INFO`` for a request; ``None`` for a malformed path and for a very long one."""
         target = environ.get("RAW_URI") or environ.get("REQUEST_URI")
         info: str = environ.get("PATH_INFO", "")
         path = raw_path(target) if target else quote(info.encode("latin-1"))
-        if not readable(path):
+        if is_too_long(info) or not readable(path):
             return None
         normalized = normalize(path, self.endings)
         return keep_encoded_slashes(normalized).decode("latin-1") if normalized.startswith(API) else info
@@ -56,6 +60,12 @@ def raw_path(target: str) -> str:
     if not target.startswith("/"):
         target = urlsplit(target)._replace(scheme="", netloc="").geturl()
     return target.partition("?")[0].partition("#")[0]
+
+
+def is_too_long(path: str) -> bool:
+    """Whether no route is looked for: that takes some time for each segment, and on pages for each character."""
+    is_long_page = len(path) > MAX_PATH_BYTES and not path.startswith(API)
+    return is_long_page or path.count("/") > MAX_SEGMENTS
 
 
 def readable(path: str) -> bool:
@@ -114,9 +124,12 @@ class Number(IntegerConverter):
 
 
 class PagePath(PathConverter):
-    """A path of several segments; never one of the API, whose unknown URLs are not pages."""
+    """A path of several segments; never one of the API, whose unknown URLs are not pages.
 
-    regex = "(?!api/)[^/].*?"
+    Routes continue with a slash behind it, so matching goes by segments, not by characters.
+    """
+
+    regex = r"(?!api/)[^/\n]++(?:/[^/\n]*+)*?"
 
 
 class ProjectPath(PagePath):

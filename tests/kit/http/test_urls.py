@@ -31,6 +31,13 @@ def segments():
     return app.test_client()
 
 
+@pytest.mark.parametrize("path", ["/" + "a" * 4096, "/a" * 257], ids=["bytes", "segments"])
+def test_no_route_is_looked_for_with_a_very_long_path(path, segments):
+    response = segments.get(path)
+
+    assert (response.status_code, response.text) == (414, "URI Too Long")
+
+
 @pytest.mark.parametrize(
     ("path", "found"),
     [

@@ -17,9 +17,16 @@ from project_service.kit.http import responses
 from project_service.kit.http.parameters import header, parameters
 
 NEVER_STORED = {"Cache-Control": "no-store", "Pragma": "no-cache"}
+MAX_BODY_BYTES = 64 << 10
 PREFLIGHT_SECONDS = "7200"
 
 oauth = Blueprint("oauth", __name__, url_prefix="/oauth")
+
+
+@oauth.before_request
+def limit_body() -> None:
+    """Refuse bodies that no client sends: everybody may call these addresses."""
+    request.max_content_length = MAX_BODY_BYTES
 
 
 @oauth.post("/token")

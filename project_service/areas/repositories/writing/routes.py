@@ -112,17 +112,18 @@ def _write(project: Project, kind: str, file_path: str, fields: dict[str, Any]) 
     _require(fields, "branch", "commit_message")
     if "content" not in fields:
         raise BadRequest("400 Bad request - content is required")
-    _commit(project, kind, file_path, fields, UPDATED)
-    return {"file_path": file_path, "branch": fields["branch"]}
+    commit_id = _commit(project, kind, file_path, fields, UPDATED)
+    return {"file_path": file_path, "branch": fields["branch"], "commit_id": commit_id}
 
 
-def _commit(project: Project, kind: str, file_path: str, fields: dict[str, Any], changed: str) -> None:
+def _commit(project: Project, kind: str, file_path: str, fields: dict[str, Any], changed: str) -> str:
     if not is_addressable(file_path):
         raise BadParameters("file_path should be a valid file path")
     of_file = ("content", "encoding", "execute_filemode", "last_commit_id")
     action = {name: fields[name] for name in of_file if name in fields}
     about = {name: value for name, value in fields.items() if name not in of_file}
-    commits.commit(caller(), project, [action | {"action": kind, "file_path": file_path}], changed=changed, **about)
+    actions = [action | {"action": kind, "file_path": file_path}]
+    return commits.commit(caller(), project, actions, changed=changed, **about)
 
 
 def _require(fields: dict[str, Any], *names: str) -> None:

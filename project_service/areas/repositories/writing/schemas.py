@@ -58,7 +58,8 @@ class FileWriteSchema(CommitAboutSchema):
 
 
 class WrittenFileSchema(Schema):
-    """Where a file was written."""
+    """Where a file was written, and by which commit (a later addition to the API)."""
 
     file_path = fields.String()
     branch = fields.String()
+    commit_id = fields.String()

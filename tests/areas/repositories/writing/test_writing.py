@@ -45,7 +45,8 @@ def test_a_file_is_created_changed_and_deleted(started, as_):
     read = content_of(client, started, "bin%2Frun"), content_of(client, started, "a.txt")
     deleted = client.delete(files(started, "bin%2Frun", "?branch=main&commit_message=Drop"))
 
-    assert (created.status_code, created.json) == (201, {"file_path": "bin/run", "branch": "main"})
+    written = {"file_path": "bin/run", "branch": "main", "commit_id": seen["last_commit_id"]}
+    assert (created.status_code, created.json) == (201, written)
     assert (read, seen["execute_filemode"]) == ((binary, b"two, three\n"), True)
     assert (updated.status_code, deleted.status_code) == (200, 204)
     assert content_of(client, started, "bin%2Frun") == 404

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import ColumnElement, and_, or_, select, true
 
 from project_service.access.identity import Caller
-from project_service.access.rules import own_issues, projects_with, visible_projects
+from project_service.access.rules import own_issues, projects_of_role, projects_with, visible_projects
 from project_service.domain.access_levels import Role, Visibility
 from project_service.domain.memberships import authorized_projects
 from project_service.domain.projects import DISABLED, ENABLED, Project
@@ -47,12 +47,9 @@ def merge_requests_of_projects(caller: Caller) -> ColumnElement[bool]:
 
 def projects_with_errors(caller: Caller) -> ColumnElement[bool]:
     """The condition for lists of errors of several projects: that of ``READ_ERRORS``."""
-    return true() if caller.admin else Project.id.in_(authorized_projects(caller.user_id or 0, Role.REPORTER))
+    return projects_of_role(caller, "monitor", Role.REPORTER)
 
 
 def projects_with_findings(caller: Caller) -> ColumnElement[bool]:
     """The condition for lists of findings of several projects: that of ``READ_VULNERABILITIES``."""
-    has_feature = projects_with(caller, "security_and_compliance")
-    if caller.admin:
-        return has_feature
-    return and_(has_feature, Project.id.in_(authorized_projects(caller.user_id or 0, Role.DEVELOPER)))
+    return projects_of_role(caller, "security_and_compliance", Role.DEVELOPER)

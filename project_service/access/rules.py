@@ -134,9 +134,14 @@ def projects_with(caller: Caller, feature: str) -> ColumnElement[bool]:
 
 def projects_with_alerts(caller: Caller) -> ColumnElement[bool]:
     """The condition for lists of alerts of several projects: the condition of ``READ_ALERTS``."""
-    if caller.admin:
-        return true()
-    return Project.id.in_(authorized_projects(caller.user_id or 0, Role.DEVELOPER))
+    return projects_of_role(caller, "monitor", Role.DEVELOPER)
+
+
+def projects_of_role(caller: Caller, feature: str, least: Role) -> ColumnElement[bool]:
+    """The condition for lists of projects: the conditions of ``at_least`` and ``has``."""
+    level: ColumnElement[str] = getattr(Project, f"{feature}_access_level")
+    is_on = level != DISABLED
+    return is_on if caller.admin else and_(is_on, Project.id.in_(authorized_projects(caller.user_id or 0, least)))
 
 
 def has_issues_or_merge_requests(caller: Caller, project: Project) -> bool:

@@ -43,6 +43,8 @@ class ProjectAccess:
     snippets_access_level: str
     security_and_compliance_access_level: str
     releases_access_level: str
+    monitor_access_level: str
+    environments_access_level: str
     owner_id: int | None  # of its namespace
     role: Role
 

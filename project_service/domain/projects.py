@@ -40,6 +40,8 @@ FEATURES = (
     "analytics",
     "security_and_compliance",
     "releases",
+    "monitor",
+    "environments",
 )
 
 
@@ -69,6 +71,8 @@ class Project(Timestamps, Model):
     analytics_access_level: Mapped[str] = mapped_column(default=ENABLED)
     security_and_compliance_access_level: Mapped[str] = mapped_column(default=PRIVATE)
     releases_access_level: Mapped[str] = mapped_column(default=ENABLED, server_default=ENABLED)
+    monitor_access_level: Mapped[str] = mapped_column(default=ENABLED, server_default=ENABLED)
+    environments_access_level: Mapped[str] = mapped_column(default=ENABLED, server_default=ENABLED)
     attributes: Mapped[dict[str, Any]] = mapped_column(default=dict)
     import_status: Mapped[str] = mapped_column(default="none")
     import_error: Mapped[str | None]

@@ -14,8 +14,6 @@ from project_service.kit.http.schemas import Embedded, Schema
 
 # features that later releases divide others into; their levels are stored for clients
 STORED_FEATURES = (
-    "environments",
-    "monitor",
     "feature_flags",
     "infrastructure",
     "model_experiments",
@@ -205,8 +203,8 @@ class ProjectSchema(ProjectBasicSchema):
     auto_devops_deploy_strategy = _attribute("auto_devops_deploy_strategy", "continuous")
     autoclose_referenced_issues = _attribute("autoclose_referenced_issues", True)
     releases_access_level = fields.String()
-    environments_access_level = _attribute("environments_access_level", ENABLED)
-    monitor_access_level = _attribute("monitor_access_level", ENABLED)
+    environments_access_level = fields.String()
+    monitor_access_level = fields.String()
     feature_flags_access_level = _attribute("feature_flags_access_level", ENABLED)
     infrastructure_access_level = _attribute("infrastructure_access_level", ENABLED)
     model_experiments_access_level = _attribute("model_experiments_access_level", ENABLED)

@@ -266,6 +266,7 @@ def _apply_later_features(project: Project, fields: dict[str, Any]) -> None:
 
 def apply(project: Project, fields: dict[str, Any]) -> None:
     """Set the fields that need no further validation."""
+    _apply_later_features(project, fields)
     if "description" in fields:
         project.description = fields["description"]
     if "default_branch" in fields:
@@ -286,7 +287,6 @@ def _apply_stored(project: Project, fields: dict[str, Any]) -> None:
     for later, (name, is_opposite) in LATER_NAMES.items():
         if fields.get(later) is not None:
             fields[name] = fields[later] != is_opposite
-    _apply_later_features(project, fields)
     stored = {
         name: fields[name]
         for name in STORED_SETTINGS

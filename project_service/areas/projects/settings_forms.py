@@ -24,11 +24,16 @@ FEATURE_TEXTS = {
     "snippets": ("Snippets", ""),
     "forking": ("Forks", ""),
     "releases": ("Releases", "Releases with their notes and links. They need the repository."),
+    "monitor": ("Monitor", "Alerts, heartbeats, silences and errors. Off: what is sent is still received."),
+    "environments": ("Environments", "The environments that variables and findings name."),
     "operations": ("Operations", ""),
     "analytics": ("Analytics", ""),
     PAGES: ("Pages", ""),
 }
-SERVED = ("issues", "merge_requests", "repository", "releases", "builds", "security_and_compliance")
+SERVED = (
+    *("issues", "merge_requests", "repository", "releases", "builds", "security_and_compliance"),
+    *("monitor", "environments"),
+)
 
 
 def _level_field(feature: str) -> SelectField:

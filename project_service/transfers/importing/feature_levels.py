@@ -6,13 +6,17 @@ from typing import Any
 
 from project_service.domain.projects import DISABLED, ENABLED, FEATURES, PAGES, PRIVATE, PUBLIC, Project
 
+OPERATIONS = "operations_access_level"
+OPERATIONS_PARTS = ("monitor", "environments")  # what later releases divided it into
 LEVELS = {0: DISABLED, 10: PRIVATE, 20: ENABLED, 30: PUBLIC}
 
 
 def set_features(project: Project, row: dict[str, Any]) -> None:
-    """Set the access levels that an archive has."""
+    """Set the access levels that an archive has; older ones have one level for all of operations."""
     for feature in FEATURES:
         level = row.get(f"{feature}_access_level")
+        if level is None and feature in OPERATIONS_PARTS:
+            level = row.get(OPERATIONS)
         if level is not None:
             setattr(project, f"{feature}_access_level", access_of(feature, level))
 

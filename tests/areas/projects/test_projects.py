@@ -1112,3 +1112,18 @@ def test_the_access_level_of_releases_applies(level, statuses, as_, as_admin, pr
     found = [as_(person).get(f"/projects/{project.id}/releases").status_code for person in (DEV, SAM)]
 
     assert found == statuses
+
+
+@pytest.mark.parametrize(
+    ("feature", "path", "status"),
+    [
+        ("monitor", "alerts", 404),
+        ("monitor", "error_tracking/errors", 403),
+        ("monitor", "heartbeats", 403),
+        ("environments", "environments", 403),
+    ],
+)
+def test_monitoring_and_environments_are_switched_off(feature, path, status, as_maintainer, project):
+    as_maintainer.put(f"/projects/{project.id}", json={f"{feature}_access_level": "disabled"})
+
+    assert as_maintainer.get(f"/projects/{project.id}/{path}").status_code == status

@@ -23,7 +23,7 @@ NEWEST_FIRST = (listed_at.desc(), Alert.id.desc())
 
 def fill_counts(scope: HomeScope) -> dict[str, Any]:
     """Count the open alerts of the projects by severity, up to ``MAX_COUNTED_ROWS`` in all."""
-    opened = select(Alert.severity).where(Alert.project_id.in_(scope.projects(Role.DEVELOPER)), IS_OPEN)
+    opened = select(Alert.severity).where(Alert.project_id.in_(scope.projects(Role.DEVELOPER, "monitor")), IS_OPEN)
     limited = opened.limit(MAX_COUNTED_ROWS + 1).subquery()
     counted = select(limited.c.severity, func.count()).group_by(limited.c.severity)
     counts: dict[int, int] = dict(db.session.execute(counted).all())
@@ -33,7 +33,7 @@ def fill_counts(scope: HomeScope) -> dict[str, Any]:
 
 def fill_newest(scope: HomeScope) -> dict[str, Any]:
     """Return the newest open alerts of the projects, each with its project."""
-    projects = scope.projects(Role.DEVELOPER)
+    projects = scope.projects(Role.DEVELOPER, "monitor")
     first = first_of_each(projects, Alert, Alert.project_id, [IS_OPEN], NEWEST_FIRST, MAX_SHOWN)
     columns = Alert.iid, Alert.title, Alert.severity, Alert.status, Alert.hosts, listed_at.label("listed_at")
     alerts = select(*columns, Project.full_path).join(Project, Project.id == Alert.project_id)

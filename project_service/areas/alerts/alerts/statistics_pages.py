@@ -34,5 +34,6 @@ def show_statistics(project: Project) -> str:
 @pages.allow(Ability.READ_GROUP)
 def show_group_statistics(group: Group) -> str:
     """Show the same of the projects of a group whose alerts the caller may see."""
-    found = statistics.statistics_of(Alert.project_id.in_(HomeScope(caller(), group).projects(Role.DEVELOPER)))
+    projects = HomeScope(caller(), group).projects(Role.DEVELOPER, "monitor")
+    found = statistics.statistics_of(Alert.project_id.in_(projects))
     return render_template("alerts/statistics.html", base="group.html", group=group, statistics=found)

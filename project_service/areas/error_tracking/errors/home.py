@@ -5,11 +5,11 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, select, true
+from sqlalchemy import func, select
 
 from project_service.access import health_marks, panels
+from project_service.access.across_projects import projects_with_errors
 from project_service.access.home_scope import HomeScope
-from project_service.access.identity import Caller
 from project_service.areas.error_tracking.errors.models import (
     HOUR_SECONDS,
     ErrorStatus,
@@ -17,7 +17,6 @@ from project_service.areas.error_tracking.errors.models import (
     TrackedErrorCount,
 )
 from project_service.domain.access_levels import Role
-from project_service.domain.memberships import authorized_projects
 from project_service.domain.projects import Project
 from project_service.kit import clock
 from project_service.kit.db.first_rows import first_of_each
@@ -37,7 +36,12 @@ def fill(scope: HomeScope) -> dict[str, Any]:
     day = dt.timedelta(days=1)
     now = clock.now()
     first = first_of_each(
-        scope.projects(Role.REPORTER), TrackedError, TrackedError.project_id, [UNRESOLVED], LAST_SEEN_FIRST, MAX_SHOWN
+        scope.projects(Role.REPORTER, "monitor"),
+        TrackedError,
+        TrackedError.project_id,
+        [UNRESOLVED],
+        LAST_SEEN_FIRST,
+        MAX_SHOWN,
     )
     columns = (
         *(TrackedError.id, TrackedError.title, TrackedError.culprit, TrackedError.level, TrackedError.last_seen),
@@ -76,11 +80,6 @@ def _reason(row: Any, now: dt.datetime) -> str:
     return "rising" if rises else ""
 
 
-def _readable(caller: Caller) -> ColumnElement[bool]:
-    """The condition for projects whose errors the caller may read: that of ``READ_ERRORS``."""
-    return true() if caller.admin else Project.id.in_(authorized_projects(caller.user_id or 0, Role.REPORTER))
-
-
 for _page in ("home", "wall"):
     panels.add(panels.Panel(_page, 30, f"error_tracking/{_page}.html", fill))
 health_marks.add(
@@ -90,6 +89,6 @@ health_marks.add(
         order=20,
         path="/-/error_tracking",
         counted=lambda: select(TrackedError.id).where(TrackedError.project_id == Project.id, UNRESOLVED),
-        readable=_readable,
+        readable=projects_with_errors,
     )
 )

@@ -8,7 +8,7 @@ from project_service.domain.projects import DISABLED, ENABLED, FEATURES
 from project_service.transfers.archive import layout
 from project_service.transfers.exporting.context import ExportContext
 from project_service.transfers.exporting.templates import Line
-from project_service.transfers.importing.feature_levels import LEVELS, access_of
+from project_service.transfers.importing.feature_levels import LEVELS, OPERATIONS, OPERATIONS_PARTS, access_of
 from project_service.transfers.project_settings import (
     AUTO_DEVOPS,
     CI_CD,
@@ -54,7 +54,8 @@ def serialize_features(context: ExportContext) -> Iterator[Line]:
     for feature in FEATURES:
         name = f"{feature}_access_level"
         access = getattr(context.project, name)
-        if line.get(name) is None or access_of(feature, line[name]) != access:
+        archived = line.get(name, line.get(OPERATIONS) if feature in OPERATIONS_PARTS else None)
+        if archived is None or access_of(feature, archived) != access:
             line[name] = numbers[access]
     has_registry = context.changed_settings.get("container_registry_enabled")
     if has_registry is not None and line.get(REGISTRY) is not None and bool(line[REGISTRY]) != has_registry:

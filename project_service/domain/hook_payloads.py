@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,7 +11,7 @@ from sqlalchemy import select
 
 from project_service.domain.projects import Project
 from project_service.domain.schemas import project_url
-from project_service.domain.tracker.issues import CLOSED, INCIDENT, Issue
+from project_service.domain.tracker.issues import CLOSED, INCIDENT, Issue, IssueLabel
 from project_service.domain.tracker.labels import Label
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.user_pictures import picture_address
@@ -19,6 +20,9 @@ from project_service.kit.db.session import db
 from project_service.kit.http import urls
 
 REDACTED = "[REDACTED]"
+UPLOADS = "/uploads/"
+CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]*`)", re.DOTALL)
+RELATIVE_IMAGE = re.compile(r"!\[([^\]\n]*)\]\((?!https?://|//)([^)\s]+)\)")
 STATE_IDS = {"opened": 1, "closed": 2}
 COMPARED = (
     "title",
@@ -93,8 +97,28 @@ def user_of(user: User) -> dict[str, Any]:
         "name": user.name,
         "username": user.username,
         "avatar_url": picture_address(user),
-        "email": REDACTED,
+        "email": email_of(user),
     }
+
+
+def email_of(user: User) -> str:
+    """Return the public e-mail address of a user, or ``[REDACTED]`` without one."""
+    return user.public_email or REDACTED
+
+
+def with_absolute_images(project: Project, text: str | None) -> str | None:
+    """Return Markdown whose relative image links are absolute; those of uploads are relative to the project."""
+    if text is None or "![" not in text:
+        return text
+
+    def absolute(match: re.Match[str]) -> str:
+        alternative, path = match.groups()
+        start = project_url(project) if path.startswith(UPLOADS) else urls.absolute("")
+        return f"![{alternative}]({start}/{path.lstrip('/')})"
+
+    parts = CODE.split(text)  # code stands at odd places and stays as it is
+    parts[::2] = [RELATIVE_IMAGE.sub(absolute, part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def labels_of(project: Project, titles: Iterable[str]) -> list[dict[str, Any]]:
@@ -105,6 +129,14 @@ def labels_of(project: Project, titles: Iterable[str]) -> list[dict[str, Any]]:
     rows = db.session.scalars(select(Label).where(Label.project_id == project.id, Label.title.in_(titles)))
     by_title = {label.title: label for label in rows}
     return [_label(project, title, by_title.get(title)) for title in titles]
+
+
+def stored_labels_of(issue: Issue) -> list[dict[str, Any]]:
+    """Return the labels of an issue whose labels were not loaded, in one statement."""
+    is_described = (Label.project_id == issue.project_id) & (Label.title == IssueLabel.title)
+    rows = select(IssueLabel.title, Label).outerjoin(Label, is_described).where(IssueLabel.issue_id == issue.id)
+    found = db.session.execute(rows.order_by(IssueLabel.title))
+    return [_label(issue.project, title, label) for title, label in found]
 
 
 def _label(project: Project, title: str, label: Label | None) -> dict[str, Any]:
@@ -136,7 +168,7 @@ def issue_attributes(issue: Issue, *, updated_by_id: int | None = None) -> dict[
         "closed_at": moment(issue.closed_at),
         "confidential": issue.confidential,
         "created_at": moment(issue.created_at),
-        "description": issue.description,
+        "description": with_absolute_images(issue.project, issue.description),
         "discussion_locked": issue.discussion_locked,
         "due_date": issue.due_date.isoformat() if issue.due_date else None,
         "id": issue.id,
@@ -198,7 +230,11 @@ class IssueSnapshot:
                 "previous": list(map(user_of, self.assignees)),
                 "current": list(map(user_of, issue.assignees)),
             }
-        return changes if set(changes) - {"updated_at", "updated_by_id"} else {}
+        if not set(changes) - {"updated_at", "updated_by_id"}:
+            return {}
+        # also if both are in the same second: GitLab compares them exactly
+        changes["updated_at"] = {"previous": self.attributes["updated_at"], "current": now["updated_at"]}
+        return changes
 
 
 def issue_payload(issue: Issue, author: User, action: str, changes: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from project_service.domain import hook_events
 from project_service.domain.access_levels import Role, Visibility
-from project_service.domain.hook_payloads import REDACTED, iso_seconds
+from project_service.domain.hook_payloads import email_of, iso_seconds
 from project_service.domain.memberships import Membership
 from project_service.domain.namespaces import Namespace
 from project_service.domain.projects import Project
@@ -58,4 +58,4 @@ def _times(membership: Membership) -> dict[str, Any]:
 
 def _user(membership: Membership) -> dict[str, Any]:
     user = membership.user
-    return {"user_username": user.username, "user_name": user.name, "user_email": REDACTED, "user_id": user.id}
+    return {"user_username": user.username, "user_name": user.name, "user_email": email_of(user), "user_id": user.id}

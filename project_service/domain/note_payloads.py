@@ -6,7 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from project_service.domain import hook_payloads
-from project_service.domain.hook_payloads import moment, project_of, repository_of, user_of
+from project_service.domain.hook_payloads import (
+    moment,
+    project_of,
+    repository_of,
+    user_of,
+    with_absolute_images,
+)
 from project_service.domain.schemas import project_url
 from project_service.domain.tracker.issues import TARGET as ISSUE_TARGET
 from project_service.domain.tracker.issues import Issue
@@ -56,7 +62,7 @@ def note_payload(note: Note, action: str) -> dict[str, Any]:
             "type": note.type,
             "updated_at": moment(note.updated_at),
             "updated_by_id": None,
-            "description": note.body,
+            "description": with_absolute_images(note.project, note.body),
             "url": f"{url}#note_{note.id}",
             "action": action,
         },
@@ -77,7 +83,7 @@ def is_confidential(note: Note) -> bool:
 
 def _noteable(note: Note) -> tuple[str, dict[str, Any], str]:
     if note.noteable_type == ISSUE_TARGET and (issue := db.session.get(Issue, note.noteable_id)) is not None:
-        labels = hook_payloads.labels_of(issue.project, issue.labels)
+        labels = hook_payloads.stored_labels_of(issue)
         return "issue", hook_payloads.issue_attributes(issue) | {"labels": labels}, hook_payloads.issue_url(issue)
     describe = NOTEABLES.get(note.noteable_type)
     described = describe(note.noteable_id) if describe is not None and note.noteable_id is not None else None

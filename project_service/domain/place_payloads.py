@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 from project_service.domain import hook_events
 from project_service.domain.access_levels import Role, Visibility
-from project_service.domain.hook_payloads import REDACTED, iso_seconds
+from project_service.domain.hook_payloads import email_of, iso_seconds
 from project_service.domain.memberships import Membership
 from project_service.domain.namespaces import Namespace
 from project_service.domain.projects import Project
@@ -49,7 +49,7 @@ def announce_user(user: User, change: str, former_username: str | None = None) -
 
 
 def _of_project(project: Project, change: str, former_path: str | None) -> dict[str, Any]:
-    owners = [{"name": user.name, "email": _email(user)} for user in _owners(project)]
+    owners = [{"name": user.name, "email": email_of(user)} for user in _owners(project)]
     former = {} if former_path is None else {"old_path_with_namespace": former_path}
     return {
         **_times(project),
@@ -69,7 +69,7 @@ def _owner(project: Project) -> dict[str, Any]:
     owner = project.namespace.owner
     if owner is None:
         return {"owner_name": project.namespace.name, "owner_email": ""}
-    return {"owner_name": owner.name, "owner_email": _email(owner)}
+    return {"owner_name": owner.name, "owner_email": email_of(owner)}
 
 
 def _owners(project: Project) -> list[User]:
@@ -106,15 +106,11 @@ def _of_user(user: User, change: str, former_username: str | None) -> dict[str, 
         **_times(user),
         "event_name": f"user_{change}",
         "name": user.name,
-        "email": _email(user),
+        "email": email_of(user),
         "user_id": user.id,
         "username": user.username,
         **former,
     }
-
-
-def _email(user: User) -> str:
-    return user.public_email or REDACTED
 
 
 def _times(row: Any) -> dict[str, Any]:

@@ -9,8 +9,9 @@ import hashlib
 from typing import Any
 
 from flask import g, has_request_context
+from sqlalchemy import ScalarSelect
 
-from project_service.domain.instance_settings import setting
+from project_service.domain.instance_settings import setting, value_of
 from project_service.kit.http import urls
 
 GRAVATAR = "https://secure.gravatar.com/avatar/{}?s=80&d=identicon"
@@ -30,6 +31,17 @@ def gravatar_of(email: str) -> str | None:
     if not email or not _is_switched_on():
         return None
     return GRAVATAR.format(hashlib.sha256(email.strip().lower().encode()).hexdigest())
+
+
+def switch() -> ScalarSelect[Any]:
+    """Return the setting as a column, for a statement after which users are shown; ``note_switch`` takes its value."""
+    return value_of(SETTING).scalar_subquery()
+
+
+def note_switch(value: bool | None) -> None:
+    """Set the value of ``switch`` for the current request."""
+    if has_request_context():
+        g.setdefault(SETTING, bool(value))
 
 
 def _is_switched_on() -> bool:

@@ -214,6 +214,11 @@ class Alert(Timestamps, Model):
     # not a column; set by queries for a response
     silence: Silence | None = None
 
+    @property
+    def is_silence_loaded(self) -> bool:
+        """Whether ``silence`` was set; without that it is the default."""
+        return "silence" in vars(self)
+
 
 TEXTS = text_search.add(TextIndex(table_of(Alert), ("title", "description", "service", "monitoring_tool", "hosts")))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from sqlalchemy import Select, func, select, union_all
-from sqlalchemy.orm import load_only, selectinload
+from sqlalchemy.orm import joinedload, load_only, selectinload
 
 from project_service.areas.alerts.models import (
     TARGET,
@@ -27,6 +27,7 @@ from project_service.kit.http.errors import RecordNotFound
 from project_service.kit.http.pagination import MAX_COUNTED_ROWS
 
 LEGACY = "legacy"
+RELATED = tuple(joinedload(shown) for shown in (Alert.environment, Alert.issue, Alert.integration))
 OPEN = (Status.TRIGGERED, Status.ACKNOWLEDGED)
 
 
@@ -36,8 +37,9 @@ def has_alerts(project: Project) -> bool:
 
 
 def find_alert(project: Project, iid: int) -> Alert:
-    """One alert by its ``iid``."""
-    return one(select(Alert).where(Alert.project_id == project.id, Alert.iid == iid), RecordNotFound())
+    """One alert by its ``iid``, with what its answer, its hooks and its events show."""
+    found = select(Alert).where(Alert.project_id == project.id, Alert.iid == iid)
+    return one(found.options(*RELATED), RecordNotFound())
 
 
 def alerts_numbered(project: Project, iids: Sequence[int]) -> Select[Alert]:

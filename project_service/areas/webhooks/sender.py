@@ -9,14 +9,14 @@ from typing import Any
 
 from flask import has_request_context, request
 from sqlalchemy import ColumnElement, Select, and_, bindparam, or_, select
-from sqlalchemy.orm import load_only
+from sqlalchemy.orm import joinedload, load_only
 
 from project_service.areas.webhooks import logs
 from project_service.areas.webhooks.branch_filters import admits
 from project_service.areas.webhooks.models import DISABLED, TEMPORARILY_DISABLED, WebHook
 from project_service.areas.webhooks.requests import HookRequest, HookResponse, perform, request_of
 from project_service.areas.webhooks.triggers import ALWAYS_SENT_TO_SYSTEM, SYSTEM_HOOK, header_of, trigger_of
-from project_service.domain import instance_settings
+from project_service.domain import instance_settings, user_pictures
 from project_service.domain.hook_events import HookEvent
 from project_service.domain.namespaces import NamespaceAncestor
 from project_service.domain.projects import Project
@@ -81,11 +81,16 @@ def chain_of_request() -> str | None:
 def _hooks_above(project_id: int | None, group_id: int | None) -> Iterator[WebHook]:
     """Return the hooks of a project or group, of the groups above it, and of the instance."""
     if project_id is None:
-        return iter(db.session.scalars(HOOKS_ABOVE_GROUP, {"group": group_id}))
-    return iter(db.session.scalars(HOOKS_ABOVE_PROJECT, {"project": project_id}))
+        rows = db.session.execute(HOOKS_ABOVE_GROUP, {"group": group_id})
+    else:
+        rows = db.session.execute(HOOKS_ABOVE_PROJECT, {"project": project_id})
+    for hook, shows_gravatars, *project in rows:
+        user_pictures.note_switch(shows_gravatars)
+        hook.listened_project = project[0] if project else None
+        yield hook
 
 
-def _select_hooks(groups: Select[int], *conditions: ColumnElement[bool]) -> Select[WebHook]:
+def _select_hooks(groups: Select[int], *conditions: ColumnElement[bool]) -> Select[WebHook, Any]:
     of_instance = and_(WebHook.project_id.is_(None), WebHook.group_id.is_(None))
     columns = load_only(
         WebHook.project_id,
@@ -94,18 +99,23 @@ def _select_hooks(groups: Select[int], *conditions: ColumnElement[bool]) -> Sele
         WebHook.push_events_branch_filter,
         WebHook.branch_filter_strategy,
     )
-    found = select(WebHook).where(or_(WebHook.group_id.in_(groups), of_instance, *conditions))
+    # the setting is needed for the users of payloads
+    found = select(WebHook, user_pictures.switch()).where(or_(WebHook.group_id.in_(groups), of_instance, *conditions))
     return found.options(columns).order_by(WebHook.id)
 
 
 _ABOVE = select(NamespaceAncestor.ancestor_id)
-# every change asks for its hooks: the statements are built once
+_PROJECT_ID = bindparam("project", type_=Key)
+# every change asks for its hooks: the statements are built once; the project is for the payloads
 HOOKS_ABOVE_GROUP = _select_hooks(_ABOVE.where(NamespaceAncestor.namespace_id == bindparam("group", type_=Key)))
-HOOKS_ABOVE_PROJECT = _select_hooks(
-    _ABOVE.join(Project, Project.namespace_id == NamespaceAncestor.namespace_id).where(
-        Project.id == bindparam("project", type_=Key)
-    ),
-    WebHook.project_id == bindparam("project", type_=Key),
+HOOKS_ABOVE_PROJECT = (
+    _select_hooks(
+        _ABOVE.join(Project, Project.namespace_id == NamespaceAncestor.namespace_id).where(Project.id == _PROJECT_ID),
+        WebHook.project_id == _PROJECT_ID,
+    )
+    .add_columns(Project)
+    .join(Project, Project.id == _PROJECT_ID)
+    .options(joinedload(Project.namespace))
 )
 
 

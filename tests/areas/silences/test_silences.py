@@ -41,6 +41,15 @@ def test_a_resolved_alert_is_not_shown_as_silenced(shop):
     assert shop.read(iid)["silence_id"] is None
 
 
+def test_the_answer_to_a_change_names_the_silence(shop):
+    iid = shop.alert()
+    silence = shop.silence()
+
+    changed = shop.client.put(f"{shop.address}/{iid}", json={"status": "acknowledged"}).json
+
+    assert changed["silence_id"] == silence["id"]
+
+
 def test_ending_a_silence_keeps_it_in_the_list(shop):
     silence = shop.silence()
     address = f"{shop.silences}/{silence['id']}"

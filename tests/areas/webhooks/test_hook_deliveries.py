@@ -125,8 +125,26 @@ def test_events_of_issues_have_the_keys_of_the_samples_and_arrive_in_order(as_ma
     check_sample("confidential_issue_update", hidden | {"assignees": []})
     assert updated["changes"]["title"] == {"previous": "A", "current": "B"}
     assert hidden["changes"]["confidential"] == {"previous": False, "current": True}
+    assert set(hidden["changes"]["updated_at"]) == {"previous", "current"}
     attributes = closed["object_attributes"]
     assert (attributes["action"], attributes["state_id"], closed["event_type"]) == ("close", 2, "confidential_issue")
+
+
+def test_payloads_have_public_addresses_of_users_and_absolute_addresses_of_images(
+    as_maintainer, make_hook, people, project, receiver
+):
+    make_hook(issues_events=True)
+    with unit_of_work():
+        people["max"].public_email = "max@example.org"
+        db.session.add(people["max"])
+    open_issue(as_maintainer, project, description="![a](/uploads/1/a.png) `![b](/b.png)` ![c](https://c.org/c.png)")
+
+    deliveries.send_all_due()
+
+    [body] = receiver.bodies
+    image = f"![a]({body['project']['web_url']}/uploads/1/a.png)"
+    assert body["user"]["email"] == "max@example.org"
+    assert body["object_attributes"]["description"] == f"{image} `![b](/b.png)` ![c](https://c.org/c.png)"
 
 
 def test_confidential_issues_are_hidden_from_other_hooks(as_maintainer, make_hook, project, receiver):

@@ -61,7 +61,8 @@ def announce(alert: Alert, user: User | None, action: str, changes: dict[str, An
 
     def payload() -> dict[str, Any]:
         db.session.flush()
-        _load_silences([alert])
+        if not alert.is_silence_loaded:
+            load_silences([alert])
         return _payload(alert, user, action, changes)
 
     hook_events.announce(FLAG, alert.project, payload, **details)
@@ -83,14 +84,15 @@ def listeners(project_id: int) -> list[Any]:
 def announce_ingested(alerts: Sequence[Alert], ended: dict[int, int], hooks: list[Any], *, has_silences: bool) -> None:
     """Announce alerts that a receiver has opened, and those that it has ended, with their former status, to hooks."""
     if has_silences:
-        _load_silences(alerts)
+        load_silences(alerts)
     payloads = [partial(_ingested, alert, ended.get(alert.id)) for alert in alerts]
     project = next((alert.project for alert in alerts), None)
     if project is not None:
         hook_events.announce_all(FLAG, project, payloads, hooks)
 
 
-def _load_silences(alerts: Sequence[Alert]) -> None:
+def load_silences(alerts: Sequence[Alert]) -> None:
+    """Set the silence of each alert, whatever its status."""
     silences = holding.silences_of(alert.id for alert in alerts)
     for alert in alerts:
         alert.silence = silences.get(alert.id)

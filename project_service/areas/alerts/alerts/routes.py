@@ -10,7 +10,7 @@ from project_service.access.api import ApiBlueprint, WithSchema
 from project_service.access.guards import numeric
 from project_service.access.identity import caller, current_user
 from project_service.areas.alerts import queries
-from project_service.areas.alerts.alerts import incidents, listing, schemas, service, silencing
+from project_service.areas.alerts.alerts import hooks, incidents, listing, schemas, service, silencing
 from project_service.areas.alerts.alerts.listing import AlertFilter, AlertOrder, MatchingAlerts
 from project_service.areas.alerts.models import Alert
 from project_service.domain.projects import Project
@@ -64,6 +64,7 @@ def show_alert(project: Project, iid: str) -> Alert:
 def update_alert(project: Project, fields: dict[str, Any], iid: str) -> Alert:
     """Change the status of an alert, or assign it."""
     alert = queries.find_alert(project, numeric(iid))
+    hooks.load_silences([alert])
     if "assignee_ids" in fields:
         service.assign_to_id(current_user(), alert, next(iter(fields["assignee_ids"] or ()), None))
     if "status" in fields:
@@ -105,5 +106,6 @@ def create_alert_issue(project: Project, iid: str) -> Alert:
     """Open an incident for an alert; this takes the right to create issues, too."""
     judge(caller(), Ability.CREATE_ISSUES, project)
     alert = queries.find_alert(project, numeric(iid))
+    hooks.load_silences([alert])
     incidents.create_incident(current_user(), alert)
     return alert

@@ -6,6 +6,7 @@ from typing import Any
 
 from project_service.areas.alerts.alerts.listing import SORTS
 from project_service.areas.alerts.models import Alert, Severity, Status
+from project_service.areas.alerts.queries import OPEN
 from project_service.areas.alerts.receivers import grouping, payloads
 from project_service.domain.schemas import UserBasicSchema
 from project_service.domain.tracker.issues import Issue
@@ -27,6 +28,10 @@ def _issue_url(issue: Issue) -> str:
 
 def _assignees(alert: Alert) -> list[Any]:
     return [UserBasicSchema.dump_value(alert.assignee)] if alert.assignee is not None else []
+
+
+def _silence_id(alert: Alert) -> int | None:
+    return alert.silence.id if alert.silence is not None and alert.status in OPEN else None
 
 
 class AlertEnvironmentSchema(Schema):
@@ -66,7 +71,7 @@ class AlertSchema(Schema):
     event_count = fields.Computed(lambda alert: alert.events, type="integer")
     fingerprint = fields.String()
     issue = Embedded(AlertIssueSchema, keep_none=True)
-    silence_id = fields.Computed(lambda alert: None if alert.silence is None else alert.silence.id, type="integer")
+    silence_id = fields.Computed(_silence_id, type="integer")
     assignees = fields.Computed(_assignees, type=None, metadata={"type": "array", "items": {"type": "object"}})
     created_at = fields.Moment()
     updated_at = fields.Moment()

@@ -9,21 +9,25 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Select, bindparam, func, select, text, update
+from sqlalchemy.orm import joinedload
+from sqlalchemy.orm.attributes import set_committed_value
 
 from project_service.areas.alerts.alerts import hooks, incidents, notifying, silencing
-from project_service.areas.alerts.models import TARGET, Alert, Severity, Status
+from project_service.areas.alerts.models import TARGET, Alert, AlertIntegration, Severity, Status
 from project_service.areas.alerts.receivers.endpoints import AlertReceiver
 from project_service.areas.alerts.receivers.payloads import newest_of_each
 from project_service.areas.alerts.receivers.reports import AlertReport
 from project_service.domain.bots import ALERT_BOT, bot
-from project_service.domain.projects import DISABLED
+from project_service.domain.projects import DISABLED, Project
 from project_service.domain.tracker.counters import next_iids
 from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.notes import Note
+from project_service.kit import clock
 from project_service.kit.db.base import Base, Key
 from project_service.kit.db.session import db, insert
 
@@ -75,7 +79,9 @@ class _Ingestion:
         self.connection = db.session.connection()  # no rows of the session are involved
         self.firing = Counter(one.fingerprint for one in reports if one.fingerprint and not one.is_recovery)
         self.notes: list[dict[str, Any]] = []
-        self.opened: set[int] = set()  # ids of new alerts that are not resolved
+        self.opened: dict[int, dict[str, Any]] = {}  # values of new alerts that are not resolved, by id
+        self.environments: dict[str, Environment] = {}
+        self.ended: list[Alert] = []  # loaded only if a hook or anybody listens
         self.former_statuses: dict[int, int] = {}  # of the alerts that have ended
 
     def run(self) -> list[StoredAlert]:
@@ -138,18 +144,30 @@ class _Ingestion:
         recoveries = {one.fingerprint: one for one in self.reports if one.is_recovery and one.fingerprint}
         if not recoveries:
             return {}
-        project = {"project": self.receiver.project_id, "fingerprints": list(recoveries)}
-        ended, rows = {}, []
-        for row in self.connection.execute(LOCK_OPEN, project).all():
+        now, ended, rows = clock.now(), {}, []
+        for row in self._lock_open(list(recoveries)):
             parsed = recoveries[row.fingerprint].parse()
             times = {name: found for name, found in (row.unreadable_times or {}).items() if name != "end_time"}
-            rows.append({"alert": row.id, "ended": parsed.ended_at, "times": times or None})
+            rows.append({"alert": row.id, "ended": parsed.ended_at, "times": times or None, "now": now})
             self.former_statuses[row.id] = row.status
             ended[row.fingerprint] = StoredAlert(row.id, row.iid, row.title, row.issue_id)
             self._note(row.id, RECOVERED.format(self.receiver.source_of(parsed)), RESOLVED)
         if rows:
             self.connection.execute(RESOLVE, rows)
+        for alert, row in zip(self.ended, rows, strict=False):
+            written = {"status": int(Status.RESOLVED), "ended_at": row["ended"], "updated_at": now}
+            for name, value in (written | {"unreadable_times": row["times"]}).items():
+                set_committed_value(alert, name, value)
         return ended
+
+    def _lock_open(self, fingerprints: list[str]) -> Sequence[Any]:
+        """Lock the open alerts with these fingerprints, whole ones if their end is announced."""
+        parameters = {"project": self.receiver.project_id, "fingerprints": fingerprints}
+        if not self._is_announced():
+            return self.connection.execute(LOCK_OPEN, parameters).all()
+        fresh = {"populate_existing": True}
+        self.ended = list(db.session.scalars(LOCK_OPEN_ALERTS, parameters, execution_options=fresh))
+        return self.ended
 
     def _resolved_before(self, known: dict[str, StoredAlert]) -> dict[str, StoredAlert]:
         """The newest alerts of recoveries that arrive again, by fingerprint: they are resolved already."""
@@ -176,7 +194,8 @@ class _Ingestion:
 
     def _insert(self, new: dict[str | int, AlertReport]) -> dict[str | int, StoredAlert]:
         first_iid = next_iids(self.receiver.project_id, COUNTER, len(new))
-        environments = self._environments({one.environment for one in new.values() if one.environment})
+        self._load_environments({one.environment for one in new.values() if one.environment})
+        environments = {name: environment.id for name, environment in self.environments.items()}
         parsed = [report.parse() for report in new.values()]
         rows = [
             {
@@ -210,20 +229,19 @@ class _Ingestion:
             stored[key] = StoredAlert(row.id, row.iid, row.title)
             if row.iid == iid:
                 if one.ended_at is None:
-                    self.opened.add(row.id)
+                    self.opened[row.id] = rows[iid - first_iid] | row._asdict()
                 source = self.receiver.source_of(one)
                 ended = (RECOVERED.format(source), RESOLVED) if one.ended_at is not None else ()
                 self._note(row.id, LOGGED.format(source), *ended)
         return stored
 
-    def _environments(self, names: set[str]) -> dict[str, int]:
+    def _load_environments(self, names: set[str]) -> None:
         if not names:
-            return {}
-        found = select(Environment.name, Environment.id).where(
+            return
+        found = select(Environment).where(
             Environment.project_id == self.receiver.project_id, Environment.name.in_(names)
         )
-        rows: Any = db.session.execute(found).all()
-        return dict(rows)
+        self.environments = {environment.name: environment for environment in db.session.scalars(found)}
 
     def _note(self, alert_id: int, *bodies: str) -> None:
         self.notes += (
@@ -242,7 +260,7 @@ class _Ingestion:
         """Hooks, notifications and incidents, where the project wants them, and incidents of alerts that have ended."""
         receiver = self.receiver
         if receiver.has_silences and self.opened:
-            silencing.silence_opened(receiver.project_id, self.opened)
+            silencing.silence_opened(receiver.project_id, list(self.opened))
         self._announce()
         if receiver.auto_close_incident and with_incident:
             for alert in db.session.scalars(_fresh(with_incident)):
@@ -257,18 +275,43 @@ class _Ingestion:
                 incidents.create_incident(bot(ALERT_BOT), alert)
 
     def _announce(self) -> None:
-        """Announce the alerts that were opened or ended, which are loaded only if a hook or anybody listens."""
-        changed = sorted((*self.opened, *self.former_statuses))
-        listening = hooks.listeners(self.receiver.project_id) if changed else []
-        if not changed or not (listening or self.receiver.notifies):
+        """Announce the alerts that were opened or ended, if a hook or anybody listens."""
+        if not (self.opened or self.ended) or not (self.listening or self.receiver.notifies):
             return
-        alerts = list(db.session.scalars(_fresh(changed).options(*hooks.SHOWN)))
-        if listening:
-            hooks.announce_ingested(alerts, self.former_statuses, listening, has_silences=self.receiver.has_silences)
+        opened = self._opened_alerts()
+        if self.listening:
+            alerts = sorted((*opened, *self.ended), key=lambda alert: alert.id)
+            has_silences = self.receiver.has_silences
+            hooks.announce_ingested(alerts, self.former_statuses, self.listening, has_silences=has_silences)
         if self.receiver.notifies:
-            opened = [alert for alert in alerts if alert.id in self.opened]
-            ended = [alert for alert in alerts if alert.id in self.former_statuses]
-            notifying.record_ingested(self.receiver.project_id, opened, ended)
+            notifying.record_ingested(self.receiver.project_id, opened, self.ended)
+
+    def _opened_alerts(self) -> list[Alert]:
+        """Return the new alerts as they were written: they are not read again."""
+        if not self.opened:
+            return []
+        receiver = self.receiver
+        project = self.listening[0].listened_project if self.listening else None
+        project = project or db.session.get_one(Project, receiver.project_id, options=[joinedload(Project.namespace)])
+        integration = AlertIntegration(id=receiver.id, name=receiver.name) if receiver.id else None
+        environments = {environment.id: environment for environment in self.environments.values()}
+        opened = []
+        for alert_id in sorted(self.opened):
+            alert = Alert(**self.opened[alert_id])
+            environment = environments.get(alert.environment_id or 0)
+            related = {"project": project, "integration": integration, "environment": environment, "issue": None}
+            for name, row in related.items():
+                set_committed_value(alert, name, row)
+            opened.append(alert)
+        return opened
+
+    @functools.cached_property
+    def listening(self) -> list[Any]:
+        """The hooks that want the alerts of the project."""
+        return hooks.listeners(self.receiver.project_id)
+
+    def _is_announced(self) -> bool:
+        return self.receiver.notifies or bool(self.listening)
 
 
 def _fresh(ids: list[int]) -> Select[Alert]:
@@ -294,7 +337,7 @@ def _insert_alerts(_dialect: str) -> Any:
         index_elements=["project_id", "fingerprint"],
         index_where=IS_OPEN,
         set_={"events": alerts.events + new.excluded.events, "updated_at": new.excluded.updated_at},
-    ).returning(alerts.id, alerts.iid, alerts.title, alerts.fingerprint)
+    ).returning(alerts.id, alerts.iid, alerts.title, alerts.fingerprint, alerts.created_at, alerts.updated_at)
 
 
 # Statements of nearly every request are built once.
@@ -311,6 +354,13 @@ LOCK_OPEN = (
     .order_by(alerts.fingerprint)
     .with_for_update()
 )
+LOCK_OPEN_ALERTS = (
+    select(Alert)
+    .options(*hooks.SHOWN)
+    .where(*WITH_FINGERPRINTS, IS_OPEN)
+    .order_by(alerts.fingerprint)
+    .with_for_update(of=Alert)
+)
 NEWEST = select(alerts.id, alerts.iid, alerts.title, alerts.fingerprint).where(
     alerts.id.in_(select(func.max(alerts.id)).where(*WITH_FINGERPRINTS).group_by(alerts.fingerprint))
 )
@@ -318,6 +368,7 @@ ONE_ALERT = update(ALERTS).where(alerts.id == bindparam("alert"))
 RESOLVE = ONE_ALERT.values(
     status=int(Status.RESOLVED),
     ended_at=bindparam("ended", type_=alerts.ended_at.type),
+    updated_at=bindparam("now", type_=alerts.updated_at.type),
     unreadable_times=bindparam("times", type_=alerts.unreadable_times.type),
 )
 SET_SEVERITY = ONE_ALERT.values(severity=bindparam("raised"))

@@ -97,7 +97,7 @@ def _payload(
         "user_id": author.id,
         "user_name": author.name,
         "user_username": author.username,
-        "user_email": None,
+        "user_email": author.public_email or None,
         "user_avatar": picture_address(author),
         "project_id": project.id,
         "project": project_of(project),

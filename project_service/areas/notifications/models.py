@@ -174,6 +174,7 @@ class NotificationItem(Model):
         Index("ix_notification_items_waiting", "group_id", "id", sqlite_where=IS_UNSENT, postgresql_where=IS_UNSENT),
         Index("ix_notification_items_group_id", "group_id"),
         index_where_present("ix_notification_items_delivery_id", "delivery_id", "id"),
+        index_where_present("ix_notification_items_reminder_id", "reminder_id", "id"),
     )
 
     group_id: Mapped[int | None] = mapped_column(ForeignKey("notification_groups.id", ondelete="SET NULL"))
@@ -182,7 +183,10 @@ class NotificationItem(Model):
     target: Mapped[str]
     rule_id: Mapped[int | None]
     delivery_id: Mapped[int | None] = mapped_column(ForeignKey("notification_deliveries.id", ondelete="CASCADE"))
-    delivery: Mapped[NotificationDelivery | None] = relationship()
+    delivery: Mapped[NotificationDelivery | None] = relationship(foreign_keys=[delivery_id])
+    reminder_id: Mapped[int | None] = mapped_column(ForeignKey("notification_deliveries.id", ondelete="SET NULL"))
+    reminder: Mapped[NotificationDelivery | None] = relationship(foreign_keys=[reminder_id])  # the last one
+    reminder_count: Mapped[int] = mapped_column(default=0, server_default="0")
 
 
 class NotificationAnnouncement(Model):

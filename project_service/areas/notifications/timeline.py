@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import functools
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +13,7 @@ from sqlalchemy.orm import joinedload
 from project_service.access import panels
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
-from project_service.areas.notifications.models import NotificationChannel, NotificationItem
+from project_service.areas.notifications.models import NotificationChannel, NotificationDelivery, NotificationItem
 from project_service.domain.notifications.models import (
     ALERT,
     ERROR,
@@ -27,6 +28,7 @@ from project_service.domain.users import User
 from project_service.kit.db.session import db
 
 MAX_EVENTS = 20
+WITH_ITEMS = (NotificationItem.delivery, NotificationItem.reminder)
 MAX_OUTCOMES = 20
 OTHER_EVENT = "events"  # of rules that are about other kinds of events
 BECAUSE = {
@@ -39,12 +41,23 @@ BECAUSE = {
 
 
 @dataclass(frozen=True, slots=True)
+class TimelineOutcome:
+    """What became of an event for one target; of reminders how many there were, and when the last."""
+
+    target: str
+    text: str
+    is_delivered: bool = False
+    reminders: int = 0
+    last_reminder_at: dt.datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TimelineEntry:
-    """An event with what became of it: pairs of a target and a sentence, and why rules did not match."""
+    """An event with what became of it for each target, and why rules did not match."""
 
     event: NotificationEvent
     words: str
-    outcomes: list[tuple[str, str, bool]] = field(default_factory=list)  # the last: whether it was delivered
+    outcomes: list[TimelineOutcome] = field(default_factory=list)
     omitted: int = 0
     unmatched: list[str] = field(default_factory=list)
 
@@ -89,7 +102,7 @@ def _entries(events: Any) -> list[TimelineEntry]:
     ids = [event.id for event in events]
     items = select(NotificationItem).where(NotificationItem.event_id.in_(ids)).order_by(NotificationItem.id)
     of_event: dict[int, list[NotificationItem]] = {}
-    for item in db.session.scalars(items.options(joinedload(NotificationItem.delivery)).limit(MAX_EVENTS * 50)):
+    for item in db.session.scalars(items.options(*map(joinedload, WITH_ITEMS)).limit(MAX_EVENTS * 50)):
         of_event.setdefault(item.event_id, []).append(item)
     names = _names({item.target for some in of_event.values() for item in some} | _targets_in_reasons(events))
     rule_ids = {reason["rule_id"] for event in events for reason in event.reasons}
@@ -101,8 +114,10 @@ def _entries(events: Any) -> list[TimelineEntry]:
 def _entry(
     event: NotificationEvent, items: list[NotificationItem], names: dict[str, str], rules: dict[int, str]
 ) -> TimelineEntry:
-    outcomes = [(names.get(item.target, item.target), *_outcome(item)) for item in items[:MAX_OUTCOMES]]
-    outcomes += [("", f"held back by silence #{number}", False) for number in event.silence_ids]
+    shown = items[:MAX_OUTCOMES]
+    outcomes = [TimelineOutcome(names.get(item.target, item.target), *_outcome(item)) for item in shown]
+    outcomes += [_reminder(item, names) for item in shown if item.reminder_count]
+    outcomes += [TimelineOutcome("", f"held back by silence #{number}") for number in event.silence_ids]
     unmatched = []
     for reason in event.reasons:
         if reason["because"] == OTHER_EVENT:
@@ -115,9 +130,17 @@ def _entry(
 
 
 def _outcome(item: NotificationItem) -> tuple[str, bool]:
-    delivery = item.delivery
-    if delivery is None:
-        return "waits for its group", False
+    return ("waits for its group", False) if item.delivery is None else _result(item.delivery)
+
+
+def _reminder(item: NotificationItem, names: dict[str, str]) -> TimelineOutcome:
+    reminder = item.reminder
+    result = ("no longer in the log", False) if reminder is None else _result(reminder)
+    sent_at = None if reminder is None else reminder.created_at
+    return TimelineOutcome(names.get(item.target, item.target), *result, item.reminder_count, sent_at)
+
+
+def _result(delivery: NotificationDelivery) -> tuple[str, bool]:
     if delivery.status == "delivered" and delivery.delivered_at is not None:
         seconds = (delivery.delivered_at - delivery.created_at).total_seconds()
         return f"delivered in {seconds:.1f} s", True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from sqlalchemy import select
 
@@ -48,6 +50,16 @@ def test_what_nobody_acknowledged_is_told_again_until_it_is(told, send, later):
 
     assert reminders() == ["Still open for 4 h: 2 alerts in shop", "Still open for 8 h: [CRITICAL] Disk full"]
     assert list(db.session.scalars(select(NotificationReminder))) == []
+
+
+def test_the_page_of_an_alert_shows_how_often_its_target_was_reminded(told, send, later, maintainer, project):
+    for _ in range(2):
+        later(seconds=FOUR_HOURS)
+        send()
+
+    page = maintainer.get(f"/{project.full_path}/-/alert_management/1/details").text
+
+    assert re.search(r"#ops reminded 2 times, last .*delivered in", page)
 
 
 def test_reminders_of_silenced_alerts_are_held_back(told, send, later, project):

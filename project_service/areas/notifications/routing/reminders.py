@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, func, select, update
 from sqlalchemy import insert as insert_rows
 
 from project_service.areas.notifications import deliveries_log
@@ -99,7 +99,17 @@ def _remind(reminder: NotificationReminder) -> None:
     if told:
         message = grouping.reminder_of(reminder.project, rule, told)
         message = message if user is None else grouping.for_person(message, rule)
-        deliveries_log.write(message, project=reminder.project, channel=channel, user=user)
+        delivery = deliveries_log.write(message, project=reminder.project, channel=channel, user=user)
+        _note_on_items(reminder, [event.id for event in told], delivery.id)
+
+
+def _note_on_items(reminder: NotificationReminder, event_ids: list[int], delivery_id: int) -> None:
+    """Store the reminder with what it reminded of, for the panels of the subjects."""
+    item = NotificationItem
+    for some in _portions(event_ids):
+        reminded = update(item).where(item.event_id.in_(some), item.target == reminder.target)
+        values = {"reminder_id": delivery_id, "reminder_count": item.reminder_count + 1}
+        db.session.execute(reminded.values(values).execution_options(synchronize_session=False))
 
 
 def _open_events(reminder: NotificationReminder) -> list[NotificationEvent]:

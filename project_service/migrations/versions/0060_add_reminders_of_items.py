@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0060"
-down_revision = "0056"
+down_revision = "0062"
 branch_labels = None
 depends_on = None
 

@@ -31,6 +31,8 @@ MAX_PAGE_CHARACTERS = 256 << 10
 MAX_GROWTH = 8  # characters of HTML for one of the text: tables repeat cells that are left out
 MAX_MARKUP = 40_000  # tags and character references that a page may have: what sanitizing and linking take time for
 MAX_NESTED_MARKERS = 100  # of quotes and lists at the beginning of a line
+# e-mail addresses in a line: comrak calls itself for each, and the process ends when the stack does (some 20,000)
+MAX_LINE_ADDRESSES = 1_000
 MAX_OPEN_ELEMENTS = 30_000_000  # elements of HTML in a text, times places where one may be reopened or looked for
 MAX_REOPENED_ELEMENTS = 300_000  # elements that paragraphs reopen, times paragraphs
 UNFORMATTED = "What follows is shown as it was written, because it would take too long to format all of it."
@@ -183,9 +185,18 @@ def _length_within_limits(text: str) -> int:
         elements * places > MAX_OPEN_ELEMENTS
         or reopened * places > MAX_REOPENED_ELEMENTS
         or _NESTED_MARKERS.search(text)
+        or _has_too_many_addresses(text)
     ):
         return 0
     return len(text)
+
+
+def _has_too_many_addresses(text: str) -> bool:
+    """Whether a line may have more e-mail addresses than comrak can link; character references may be signs of them."""
+    signs = text.count("@") + text.count("&")
+    return signs > MAX_LINE_ADDRESSES and any(
+        line.count("@") + line.count("&") > MAX_LINE_ADDRESSES for line in text.split("\n")
+    )
 
 
 def _spend(text: str, rendered: str | None) -> Markup | None:

@@ -216,6 +216,8 @@ MAX_TEXT = 1_048_576  # characters of a description or a comment
 # Texts that some part of the reader looks at again and again, as a function of the number of repetitions.
 SUPERLINEAR = {
     "ampersands": lambda n: "& " * n,
+    "mail addresses": lambda n: "a@b.c " * n,
+    "mail addresses with references": lambda n: "a&#64;b.c " * n,
     "small tables": lambda n: "|a|\n|-|\n" * n,
     "references": lambda n: "".join(f"#{number} @u{number} ~l{number} a/b#{number} " for number in range(n)),
     "nested quotes": lambda n: "> " * 100 + "a\n" + "b\n" * n,

@@ -75,7 +75,9 @@ BELOW = "the messages of 30 days of some projects, found by an index of each and
 MESSAGES = (
     "/projects/<project>/notification_deliveries /groups/<group>/notification_deliveries /user/notification_deliveries"
 )
-SEARCHES = "/search /groups/<group>/search /projects/<project>/search"
+SEARCHES = (
+    "/search /groups/<group>/search /projects/<project>/search /groups/<group>/-/search /projects/<project>/-/search"
+)
 FOUND = (
     "10,000 at most by the index of texts, then sorted; else in the order of the list, the newest 20,000 of short words"
 )

@@ -80,6 +80,12 @@ PHRASES = {
 PASSIVE = re.compile(
     r"(.+?):? (archived|changed|created|deleted|destroyed|enabled|disabled|removed|reset|revoked|unarchived|updated)"
 )
+SWITCHES = {  # of yes or no, whose names say little without their table
+    "ci_variable_protected_updated": "the protection of a variable",
+    "error_tracking_setting_enabled_updated": "error tracking",
+    "error_tracking_setting_integrated_updated": "the collection of errors by this server",
+    "user_admin_updated": "the rights of an administrator",
+}
 SYSTEM_NAME = "The service"
 SIGNED_IN = "authenticated_with_"  # and the method
 
@@ -107,6 +113,10 @@ def sentence_of(event: AuditEvent) -> AuditSentence:
     values = {"target": details.get("target_details"), **{name: details.get(name) for name in ("as", "from", "to")}}
     if phrase and all(values[name] for name in values if f"{{{name}}}" in phrase):
         return AuditSentence(author, phrase.format(**values), *_object(event))
+    if isinstance(switched := details.get("to"), bool) and "change" in details:
+        noun = SWITCHES.get(event.event_name, str(details["change"]).replace("_", " "))
+        phrase = _with_target(f"switched {noun} {'on' if switched else 'off'}", details)
+        return AuditSentence(author, phrase, *_object(event))
     return AuditSentence(
         author, _quoted(str(details.get("custom_message") or event.event_name), details), *_object(event)
     )
@@ -119,6 +129,11 @@ def _quoted(message: str, details: dict[str, object]) -> str:
     if passive := PASSIVE.fullmatch(phrase):
         noun, participle = passive.groups()
         phrase = f"{participle} {target if target.lower().startswith(noun) else noun}"
+    return _with_target(phrase, details)
+
+
+def _with_target(phrase: str, details: dict[str, object]) -> str:
+    target = str(details.get("target_details") or "")
     return phrase if not target or target in phrase or target == details.get("entity_path") else f"{phrase}: {target}"
 
 

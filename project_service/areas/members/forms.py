@@ -62,7 +62,7 @@ class MemberForm(Form):
     username = StringField(
         "Username or e-mail",
         render_kw={"autocomplete": "off", "autocapitalize": "off"},
-        description="Somebody without an account gets an invitation by mail.",
+        description="People without an account get an invitation by mail.",
     )
     access_level = SelectField("Role", coerce=int)
     expires_at = DateField("Access expiration date", [Optional()], description="Empty: never.")

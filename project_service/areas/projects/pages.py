@@ -6,7 +6,7 @@ from typing import Any
 
 from flask import flash, redirect, render_template, request
 
-from project_service.access import first_commits, navigation, sections
+from project_service.access import first_commits, health_marks, navigation, sections
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
@@ -32,7 +32,8 @@ def list_projects() -> Any:
         caller(), membership=True, search=search, order_by="last_activity_at", sort="desc"
     )
     page = read_page(statement, request.args.get("page"))
-    return render_template("projects/dashboard.html", page=page, search=search)
+    marks = health_marks.marks_of(caller(), page.rows)
+    return render_template("projects/dashboard.html", page=page, search=search, marks=marks)
 
 
 @pages.get("/projects/new")

@@ -54,6 +54,11 @@ def search_project(project: Project, fields: dict[str, Any], paging: Paging) -> 
     return _found(service.find_in_project, fields, paging, project=project)
 
 
+# GitLab has these addresses too, and some clients use them
+api.get("/groups/<group>/-/search", endpoint="search_group_at_page_path")(search_group)
+api.get("/projects/<project>/-/search", endpoint="search_project_at_page_path", reads_repository=True)(search_project)
+
+
 def _found(
     find: Callable[[Search, str], service.FoundScope],
     fields: dict[str, Any],

@@ -23,8 +23,13 @@ def sentence(event_name, entity_type="Project", **details):
         ("sample", {"custom_message": "Opened the till"}, "Ada opened the till · acme/shop"),
         ("sample", {"custom_message": "Till North: created"}, "Ada created till North · acme/shop"),
         ("key", {"custom_message": "Key created", "target_details": "key 1"}, "Ada created key 1 · acme/shop"),
+        (
+            "ci_variable_protected_updated",
+            {"change": "protected", "from": False, "to": True, "target_details": "KEY"},
+            "Ada switched the protection of a variable on: KEY · acme/shop",
+        ),
     ],
-    ids=["phrase", "incomplete", "sign-in", "other", "passive", "target"],
+    ids=["phrase", "incomplete", "sign-in", "other", "passive", "target", "switch"],
 )
 def test_an_event_is_a_sentence(event_name, details, expected):
     assert sentence(event_name, author_name="Ada", entity_path="acme/shop", **details) == expected

@@ -44,6 +44,21 @@ def test_the_home_page_has_what_is_open_in_all_projects(visit, project, till):
     assert "Paper was out" not in text
 
 
+def test_the_newest_alerts_can_be_those_of_one_severity(visit, project, till):
+    add_alert(project, "Checkout is slow", severity=Severity.HIGH)
+    add_alert(till, "Paper is out")
+
+    text = visit(DEV).get("/?severity=high").text
+
+    assert ("Checkout is slow" in text, "Paper is out" in text) == (True, False)
+
+
+def test_the_list_of_projects_has_their_marks(visit, project):
+    add_alert(project, "Checkout is slow")
+
+    assert "<strong>1</strong> alert" in visit(DEV).get("/dashboard/projects").text
+
+
 @pytest.mark.parametrize("address", ["/", "/-/overview", "/acme"])
 @pytest.mark.parametrize(("person", "seen"), [(DEV, "alert error"), (RITA, "error"), (SAM, "")])
 def test_panels_show_only_what_the_reader_may_see(address, person, seen, visit, project):

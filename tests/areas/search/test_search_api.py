@@ -40,6 +40,13 @@ def make_issue(client, project, title, **fields):
     return client.post(f"/projects/{project.id}/issues", json={"title": title, **fields}).json
 
 
+def test_the_address_of_the_page_works_too(as_, project):
+    make_issue(as_(MAX), project, "The till is stuck")
+
+    for place in (f"/groups/{project.namespace_id}/-", f"/projects/{project.id}/-"):
+        assert titles(search(as_(MAX), place, scope="issues", search="till")) == ["The till is stuck"]
+
+
 @pytest.mark.both_databases
 def test_issues_are_found_by_words_in_any_order_newest_first(as_, project):
     make_issue(as_(MAX), project, "The till is stuck", description="since NOON")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from flask import request
 from sqlalchemy import func, select, text
 
 from project_service.access import health_marks, panels
@@ -32,13 +33,15 @@ def fill_counts(scope: HomeScope) -> dict[str, Any]:
 
 
 def fill_newest(scope: HomeScope) -> dict[str, Any]:
-    """Return the newest open alerts of the projects, each with its project."""
+    """Return the newest open alerts of the projects, each with its project; of one ``severity``, if it is asked for."""
     projects = scope.projects(Role.DEVELOPER, "monitor")
-    first = first_of_each(projects, Alert, Alert.project_id, [IS_OPEN], NEWEST_FIRST, MAX_SHOWN)
+    wanted = next((one for one in Severity if one.name.lower() == request.args.get("severity")), None)
+    conditions = [IS_OPEN] if wanted is None else [IS_OPEN, Alert.severity == wanted]
+    first = first_of_each(projects, Alert, Alert.project_id, conditions, NEWEST_FIRST, MAX_SHOWN)
     columns = Alert.iid, Alert.title, Alert.severity, Alert.status, Alert.hosts, listed_at.label("listed_at")
     alerts = select(*columns, Project.full_path).join(Project, Project.id == Alert.project_id)
     rows = db.session.execute(alerts.where(Alert.id.in_(first)).order_by(*NEWEST_FIRST).limit(MAX_SHOWN)).all()
-    return {"alerts": rows, "severity": Severity}
+    return {"alerts": rows, "severity": Severity, "wanted": wanted}
 
 
 for _page in ("home", "wall"):

@@ -75,6 +75,7 @@ LINE_END = re.compile(r"\r\n?")
 _NESTED_MARKERS = re.compile(
     rf"^(?>[ \t]*(?:>|[*+-][ \t]|[0-9]{{1,9}}[.)][ \t])){{{MAX_NESTED_MARKERS}}}", re.MULTILINE
 )
+_DELIMITER_ROW = re.compile(r"[ \t>*+\d.)]*[|:-][|:\- \t]*\Z")  # of a table, also inside of quotes and lists
 # elements that the parser of HTML opens again in each later paragraph until they are closed, when they have attributes
 _REOPENED = re.compile(r"<(?:b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)[\s/]", re.IGNORECASE)
 _HEADING_TAG = re.compile(r"<(/?)[hH]([1-6])(?=[\s>])")
@@ -186,6 +187,7 @@ def _length_within_limits(text: str) -> int:
         or reopened * places > MAX_REOPENED_ELEMENTS
         or _NESTED_MARKERS.search(text)
         or _has_too_many_addresses(text)
+        or _cells_of_tables(text) > MAX_MARKUP // 2
     ):
         return 0
     return len(text)
@@ -197,6 +199,20 @@ def _has_too_many_addresses(text: str) -> bool:
     return signs > MAX_LINE_ADDRESSES and any(
         line.count("@") + line.count("&") > MAX_LINE_ADDRESSES for line in text.split("\n")
     )
+
+
+def _cells_of_tables(text: str) -> int:
+    """The number of cells that tables may have, with those that short rows leave out: comrak writes all of them."""
+    if "|" not in text:
+        return 0
+    cells = columns = 0
+    for line in text.split("\n"):
+        if not line or line.isspace():
+            columns = 0
+        elif "|" in line and _DELIMITER_ROW.match(line):
+            columns = max(columns, line.count("|") + 1)
+        cells += columns
+    return cells
 
 
 def _spend(text: str, rendered: str | None) -> Markup | None:

@@ -52,6 +52,16 @@ def read_notes(listed: Select[Note], asked: Mapping[str, str]) -> ShownPage:
     return read_page(listed, number, NOTES_PER_PAGE)
 
 
+def in_discussions(notes: Iterable[Note]) -> list[Note]:
+    """The notes of a page with each reply after the first note of its discussion there."""
+    together: dict[str, list[Note]] = {}
+    for note in notes:
+        same = together.setdefault(note.discussion, [])
+        note.is_reply = bool(same)
+        same.append(note)
+    return [note for same in together.values() for note in same]
+
+
 def _page_of_note(listed: Select[Note], note_id: int) -> int:
     note = one(listed.where(Note.id == note_id), RecordNotFound())
     before = or_(Note.created_at < note.created_at, and_(Note.created_at == note.created_at, Note.id < note.id))

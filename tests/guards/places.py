@@ -154,7 +154,7 @@ def page_addresses(app: Flask, project: Project, people: dict[str, User]) -> dic
         tokens[start] = first(PersonalAccessToken.id, of_bot)
     newest = select(func.max(Pipeline.id)).where(Pipeline.project_id == project.id)  # what was said of it is of others
     values["pipeline_id"] = db.session.scalar(newest)
-    values["note"] = first(Note.id, Note.project_id == project.id, Note.noteable_type == "Issue")
+    values["note"] = values["note_id"] = first(Note.id, Note.project_id == project.id, Note.noteable_type == "Issue")
     values["version"] = db.session.scalar(select(ErrorRelease.version).where(ErrorRelease.project_id == project.id))
     values["comment_id"] = first(Note.id, Note.project_id == project.id, Note.noteable_type == ERROR)
     variables: dict[str, int] = defaultdict(int)  # by how a rule begins, as tokens

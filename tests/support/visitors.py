@@ -233,6 +233,7 @@ def values(
         "error_id": error.id,
         "key_id": key.id,
         "note": note.id,
+        "note_id": note.id,
         "comment_id": comment.id,
         "event_id": "latest",
         "project_id": project.id,

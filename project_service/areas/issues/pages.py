@@ -171,6 +171,25 @@ def create_note(issue: Issue) -> Any:
     return _page(issue, form), 422
 
 
+@pages.get(f"{ONE}/notes/<int:note_id>/reply")
+@pages.signed_in
+@pages.allow(Ability.COMMENT_ON_ISSUE)
+def new_reply(issue: Issue, note_id: int) -> Any:
+    """Show the form of a reply to one comment."""
+    return _reply_page(issue, visible_notes.find_visible_note(caller(), issue, note_id), NoteForm())
+
+
+@pages.post(f"{ONE}/notes/<int:note_id>/reply")
+@pages.signed_in
+@pages.allow(Ability.COMMENT_ON_ISSUE)
+def create_reply(issue: Issue, note_id: int) -> Any:
+    """Reply to a comment."""
+    first, form = visible_notes.find_visible_note(caller(), issue, note_id), NoteForm()
+    if accepted := form.accepted(lambda: service.reply(caller(), issue, first, body=form.note.data)):
+        return redirect(_address_of_note(accepted.result))
+    return _reply_page(issue, first, form), 422
+
+
 @pages.get(f"{ONE}/notes/<int:note>/edit")
 @pages.signed_in
 @pages.allow(Ability.CHANGE_NOTE)
@@ -250,6 +269,11 @@ def _note_page(note: Note, form: NoteForm) -> str:
     return render_template("issues/note.html", project=note.project, issue=issue, note=note, form=form)
 
 
+def _reply_page(issue: Issue, first: Note, form: NoteForm) -> str:
+    text_references.prepare(caller(), issue.project, [first.body])
+    return render_template("issues/reply.html", project=issue.project, issue=issue, note=first, form=form)
+
+
 def _page(issue: Issue, form: NoteForm) -> str:
     matching = visible_notes.notes_matching(caller(), issue, sort="asc")
     notes = visible_notes.read_notes(matching, request.args)
@@ -260,6 +284,7 @@ def _page(issue: Issue, form: NoteForm) -> str:
         project=issue.project,
         issue=issue,
         notes=notes,
+        discussed=visible_notes.in_discussions(notes.rows),
         form=form,
         may_change=allowed(caller(), Ability.CHANGE_ISSUE, issue),
         may_change_note=lambda note: allowed(caller(), Ability.CHANGE_NOTE, note),

@@ -135,6 +135,25 @@ def create_reaction(issue: Issue) -> None:  # the ability loads it
     raise NotFound("Award Emoji")
 
 
+@api.get(f"{NOTES}/<note>/award_emoji")
+@api.signed_in
+@api.allow(Ability.READ_NOTE)
+@api.response(200)
+@api.paged
+def list_note_reactions(note: Note) -> ListedRows:  # the ability loads it
+    """List no reactions to a comment: there are none here."""
+    return ListedRows([])
+
+
+@api.post(f"{NOTES}/<note>/award_emoji")
+@api.signed_in
+@api.allow(Ability.READ_NOTE)
+@api.response(201)
+def create_note_reaction(note: Note) -> None:  # the ability loads it
+    """Refuse: reactions are not kept here."""
+    raise NotFound("Award Emoji")
+
+
 @api.get(NOTES)
 @api.signed_in
 @api.arguments(NoteFilterSchema)

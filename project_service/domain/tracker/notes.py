@@ -93,6 +93,7 @@ class Note(Timestamps, Model):
     # not columns
     shortened: tuple[str, ...] = ()  # set when a page is loaded: the texts of which it has the beginning
     noteable_iid: int | None = None  # set when notes are loaded for a response
+    is_reply: bool = False  # set when a page is loaded: the note follows the comment that it replies to
     resolution: Resolution | None = None  # set by ``add_resolutions``
 
 

@@ -157,3 +157,19 @@ def test_tasks_are_ticked_by_those_who_may_change_the_text(visit, as_, project):
     assert as_(MAX).get(f"{address}/1").json["description"] == "- [x] oil\n- [x] paint"
     assert as_(MAX).get(f"{address}/1/notes/{note['id']}").json["body"] == "- [x] clean"
     assert ["data-tasks" in visitor.get(page).text for visitor in (maintainer, visit(GUS))] == [True, False]
+
+
+def test_a_reply_follows_its_comment(comment, project, visit):
+    visitor = visit(RITA)
+    issue = f"/{project.full_path}/-/issues/1"
+    visitor.send(f"{issue}/notes", note="Later remark.")
+
+    form = visitor.get(f"{comment}/reply").text
+    blank = visitor.send(f"{comment}/reply", note="")
+    sent = visitor.send(f"{comment}/reply", note="It is warm.")
+    page = visitor.get(sent.location).text
+
+    assert ("It is cold." in form, blank.status_code, sent.status_code) == (True, 422, 302)
+    bodies_in_order = [page.index(f"<p>{text}</p>") for text in ("It is cold.", "It is warm.", "Later remark.")]
+    assert (bodies_in_order, page.count('class="reply"')) == (sorted(bodies_in_order), 1)
+    assert visit(SAM).get(f"{comment}/reply").status_code == 404

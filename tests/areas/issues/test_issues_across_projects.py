@@ -98,10 +98,14 @@ def test_participants_are_those_who_wrote_or_are_assigned_and_see_the_project(as
     assert ({one["username"] for one in found.json}, found.headers["X-Total"]) == ({DEV, MAX}, "2")
 
 
-def test_an_issue_has_no_reactions(as_, issues, project):
-    place = f"/projects/{project.id}/issues/1/award_emoji"
+@pytest.mark.parametrize("of_note", [False, True], ids=["issue", "note"])
+def test_an_issue_has_no_reactions(of_note, as_, issues, project):
+    place, client = f"/projects/{project.id}/issues/1", as_(DEV)
+    if of_note:
+        place += f"/notes/{client.post(f'{place}/notes', json={'body': 'A remark'}).json['id']}"
+    place += "/award_emoji"
 
-    listed, created = as_(DEV).get(place), as_(DEV).post(place, json={"name": "thumbsup"})
+    listed, created = client.get(place), client.post(place, json={"name": "thumbsup"})
 
     assert (listed.status_code, listed.json) == (200, [])
     assert (created.status_code, created.json) == (404, {"message": "404 Award Emoji Not Found"})

@@ -187,6 +187,12 @@ for (const part of document.querySelectorAll("[data-suggests]")) {
     timer = setTimeout(suggest, 200);
   });
 }
+// an address of a list names only the filters that are set
+for (const form of document.querySelectorAll("form[role=search]")) {
+  form.addEventListener("formdata", ({ formData }) => {
+    for (const [name, value] of [...formData]) if (value === "") formData.delete(name);
+  });
+}
 // buttons that do what scripts do by themselves
 for (const button of document.querySelectorAll("[data-needless]")) button.hidden = true;
 // large files: while one is sent, the form shows how much of it has been
@@ -350,7 +356,7 @@ for (const part of document.querySelectorAll("[data-tasks]")) {
     });
   }
 }
-// fields for Markdown: files that are pasted or dropped are uploaded, and a button shows the text as it will look
+// fields for Markdown: files that are chosen, pasted or dropped are uploaded, and a button shows the text as it will look
 for (const field of document.querySelectorAll("textarea[data-markdown]")) {
   const home = document.body.dataset.project, form = field.form;
   if (!home || !form) continue;
@@ -363,9 +369,15 @@ for (const field of document.querySelectorAll("textarea[data-markdown]")) {
   note.className = "help";
   note.setAttribute("role", "status");
   note.textContent = "Markdown. Files can be pasted or dropped here.";
+  const chooser = document.createElement("input"), opener = document.createElement("button");
+  chooser.type = "file";
+  chooser.multiple = chooser.hidden = true;
+  opener.type = "button";
+  opener.textContent = "Attach files";
+  opener.addEventListener("click", () => chooser.click());
   shown.className = "box";
   shown.hidden = true;
-  part.append(button, note);
+  part.append(button, opener, chooser, note);
   field.after(part, shown);
   button.addEventListener("click", async () => {
     if (field.hidden) {
@@ -400,6 +412,10 @@ for (const field of document.querySelectorAll("textarea[data-markdown]")) {
     event.preventDefault();
     for (const file of files) attach(file);
   };
+  chooser.addEventListener("change", () => {
+    for (const file of chooser.files) attach(file);
+    chooser.value = "";
+  });
   field.addEventListener("paste", (event) => take(event, event.clipboardData?.files ?? []));
   field.addEventListener("dragover", (event) => event.preventDefault());
   field.addEventListener("drop", (event) => take(event, event.dataTransfer?.files ?? []));

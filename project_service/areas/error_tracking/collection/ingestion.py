@@ -271,10 +271,13 @@ def _add_facets(project_id: int, known: KnownError, stored: StoredOccurrence, ev
     rows: list[tuple[Facet, str]] = []
     if not known.has_environment and stored.environment_count < MAX_FACETS_PER_ERROR:
         rows.append((Facet.ENVIRONMENT, event.environment))
-    if event.release and not known.has_release and stored.release_count < MAX_FACETS_PER_ERROR:
+    if event.release and known.has_release:
+        db.session.connection().execute(COUNT_RELEASE, {"error": known.id, "release": event.release})
+    elif event.release and stored.release_count < MAX_FACETS_PER_ERROR:
         rows.append((Facet.RELEASE, event.release))
     for kind, value in rows:
-        row = insert(TrackedErrorFacet).values(project_id=project_id, error_id=known.id, kind=int(kind), value=value)
+        facet = {"project_id": project_id, "error_id": known.id, "kind": int(kind), "value": value, "count": 1}
+        row = insert(TrackedErrorFacet).values(facet)
         added = row.on_conflict_do_nothing().returning(TrackedErrorFacet.error_id)
         if db.session.scalar(added) is not None:
             counter = TrackedError.environment_count if kind is Facet.ENVIRONMENT else TrackedError.release_count
@@ -327,6 +330,12 @@ FIND = select(
     exists().where(USERS.c.error_id == DIGESTS.c.error_id, USERS.c.digest == bindparam("user")),
 ).where(DIGESTS.c.project_id == bindparam("project"), DIGESTS.c.digest == bindparam("digest"))
 FIND_AND_LOCK = FIND.join(ERRORS, ERRORS.c.id == DIGESTS.c.error_id).with_for_update(of=ERRORS, key_share=True)
+COUNT_RELEASE = (
+    update(FACETS)
+    .where(FACETS.c.error_id == bindparam("error"), FACETS.c.kind == int(Facet.RELEASE))
+    .where(FACETS.c.value == bindparam("release"))
+    .values(count=FACETS.c.count + 1)
+)
 OF_NEWEST = ("title", "type", "message", "culprit", "level", "logger", "platform")
 _occurred = bindparam("occurred", type_=Timestamp())
 _release = bindparam("new_release", type_=E.last_release.type)

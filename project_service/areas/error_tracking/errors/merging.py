@@ -93,11 +93,12 @@ def _move_rows(source: TrackedError, target: TrackedError) -> None:
     set_ = {"count": count.count + added.excluded.count}
     db.session.execute(added.on_conflict_do_update(index_elements=keys, set_=set_))
     facet, user = TrackedErrorFacet, TrackedErrorUser
-    facets = select(func.coalesce(target.id, 0), facet.kind, facet.value, facet.project_id).where(
+    facets = select(func.coalesce(target.id, 0), facet.kind, facet.value, facet.project_id, facet.count).where(
         facet.error_id == source.id
     )
-    names = ["error_id", "kind", "value", "project_id"]
-    db.session.execute(insert(facet).from_select(names, facets).on_conflict_do_nothing())
+    added = insert(facet).from_select(["error_id", "kind", "value", "project_id", "count"], facets)
+    keys, set_ = ["error_id", "kind", "value"], {"count": facet.count + added.excluded.count}
+    db.session.execute(added.on_conflict_do_update(index_elements=keys, set_=set_))
     users = select(func.coalesce(target.id, 0), user.digest).where(user.error_id == source.id)
     db.session.execute(insert(user).from_select(["error_id", "digest"], users).on_conflict_do_nothing())
 

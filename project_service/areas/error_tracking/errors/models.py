@@ -166,7 +166,7 @@ class TrackedErrorCount(Base):
 
 
 class TrackedErrorFacet(Base):
-    """An environment or a release in which an error has occurred."""
+    """An environment or a release in which an error has occurred; of releases how many events named it."""
 
     __tablename__ = "tracked_error_facets"
     __table_args__ = (Index("ix_tracked_error_facets_kind", "project_id", "kind", "value", "error_id"),)
@@ -175,6 +175,7 @@ class TrackedErrorFacet(Base):
     kind: Mapped[int] = mapped_column(Key, primary_key=True, autoincrement=False)
     value: Mapped[str] = mapped_column(primary_key=True)
     project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    count: Mapped[int] = mapped_column(default=0, server_default="0")
 
 
 class TrackedErrorUser(Base):

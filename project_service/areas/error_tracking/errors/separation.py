@@ -36,10 +36,10 @@ MAX_LISTED = 50
 def snapshot(source: TrackedError, target: TrackedError) -> dict[str, Any]:
     """Return what is needed to separate an error from the one that it is about to be merged into."""
     count, facet, user = TrackedErrorCount, TrackedErrorFacet, TrackedErrorUser
-    facets = select(facet.kind, facet.value)
+    facets = select(facet.kind, facet.value, facet.count)
     users = select(user.digest)
     source_facets = _rows(facets.where(facet.error_id == source.id))
-    present_facets = _rows(facets.where(facet.error_id == target.id))
+    present_facets = {(kind, value) for kind, value, _ in _rows(facets.where(facet.error_id == target.id))}
     source_users = list(db.session.scalars(users.where(user.error_id == source.id)))
     present_users = set(db.session.scalars(users.where(user.error_id == target.id, user.digest.in_(source_users))))
     return {
@@ -53,7 +53,7 @@ def snapshot(source: TrackedError, target: TrackedError) -> dict[str, Any]:
         "events": list(db.session.scalars(_ids(TrackedErrorEvent.id, TrackedErrorEvent.error_id, source.id))),
         "counts": _rows(select(count.seconds, count.start, count.count).where(count.error_id == source.id)),
         "facets": source_facets,
-        "new_facets": [row for row in source_facets if row not in present_facets],
+        "new_facets": [[kind, value] for kind, value, _ in source_facets if (kind, value) not in present_facets],
         "users": source_users,
         "new_users": [digest for digest in source_users if digest not in present_users],
     }
@@ -121,7 +121,11 @@ def _move_facets_and_users(source: TrackedError, target: TrackedError, undo: dic
     facet, user = TrackedErrorFacet, TrackedErrorUser
     about = {"error_id": source.id, "project_id": target.project_id}
     if undo["facets"]:
-        db.session.execute(insert(facet), [{**about, "kind": kind, "value": value} for kind, value in undo["facets"]])
+        rows = [{**about, "kind": kind, "value": value, "count": sum(count)} for kind, value, *count in undo["facets"]]
+        db.session.execute(insert(facet), rows)
+        for row in rows:
+            shared = and_(facet.error_id == target.id, facet.kind == row["kind"], facet.value == row["value"])
+            _execute(update(facet).where(shared).values(count=facet.count - row["count"]))
     if undo["users"]:
         db.session.execute(insert(user), [{"error_id": source.id, "digest": digest} for digest in undo["users"]])
     names = (

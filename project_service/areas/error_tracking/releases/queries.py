@@ -54,6 +54,7 @@ class ReleaseSummary:
     bytes: int
     new_errors: int
     errors: int
+    events: int
     first_seen: dt.datetime | None
     last_seen: dt.datetime | None
     deploys: list[ReleaseDeploy]
@@ -114,12 +115,15 @@ def summaries_of(
     )
     facet = TrackedErrorFacet
     seen_rows = db.session.execute(
-        select(facet.value, func.count(), func.min(TrackedError.first_seen), func.max(TrackedError.last_seen))
+        select(
+            *(facet.value, func.count(), func.sum(facet.count)),
+            *(func.min(TrackedError.first_seen), func.max(TrackedError.last_seen)),
+        )
         .join(TrackedError, TrackedError.id == facet.error_id)
         .where(facet.project_id == project.id, facet.kind == int(Facet.RELEASE), facet.value.in_(versions))
         .group_by(facet.value)
     )
-    seen = {version: (count, first, last) for version, count, first, last in seen_rows}
+    seen = {version: (errors, int(events), first, last) for version, errors, events, first, last in seen_rows}
     deploys: dict[int, list[ReleaseDeploy]] = {}
     for deploy in db.session.scalars(release_history.deploys_of([release.id for release in releases]).limit(PAGE_SIZE)):
         deploys.setdefault(deploy.release_id, []).append(deploy)
@@ -131,7 +135,7 @@ def summaries_of(
     summaries = []
     for release in releases:
         bundles, files, size = stored.get(release.version, (0, 0, 0))
-        errors, first_seen, last_seen = seen.get(release.version, (0, None, None))
+        errors, events, first_seen, last_seen = seen.get(release.version, (0, 0, None, None))
         summaries.append(
             ReleaseSummary(
                 release=release,
@@ -140,6 +144,7 @@ def summaries_of(
                 bytes=int(size),
                 new_errors=new.get(release.version, 0),
                 errors=errors,
+                events=events,
                 first_seen=first_seen,
                 last_seen=last_seen,
                 deploys=deploys.get(release.id, []),

@@ -56,6 +56,7 @@ class ErrorReleaseSchema(Schema):
     created_at = fields.Computed(_moment_of_release("created_at"))
     new_errors = fields.Integer()
     errors = fields.Integer()
+    events = fields.Integer()
     first_seen = fields.Moment()
     last_seen = fields.Moment()
     commit_count = fields.Computed(_of_release("commit_count"), type="integer")

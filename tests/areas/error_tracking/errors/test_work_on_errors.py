@@ -5,10 +5,12 @@ from __future__ import annotations
 import datetime as dt
 
 import pytest
+from sqlalchemy import select
 
 from project_service.areas.error_tracking.collection.derived_tags import derived_tags
 from project_service.areas.error_tracking.errors.event_search import terms_of
 from project_service.areas.error_tracking.errors.event_views import offset_of
+from project_service.areas.error_tracking.errors.models import TrackedErrorFacet
 from project_service.domain.events.models import Event
 from project_service.domain.tracker.notes import Note
 from project_service.kit.db.session import db
@@ -141,6 +143,23 @@ def test_merged_errors_are_counted_together_and_separated_again(sender, errors, 
 
 
 @pytest.mark.both_databases
+def test_events_of_releases_are_counted_also_by_merged_and_separated_errors(sender, errors, as_, project):
+    for message in ("first", "second", "second"):
+        sender.event(message=message, release="1")
+    second, first = (error["id"] for error in as_(DEV).get(errors).json)
+
+    def counted():
+        rows = db.session.execute(select(TrackedErrorFacet.error_id, TrackedErrorFacet.count).filter_by(value="1"))
+        return {str(error_id): count for error_id, count in rows}
+
+    before = counted()
+    as_(DEV).post(f"{errors}/{first}/merges", json={"error_ids": [second]})
+    merged = counted()
+    as_(DEV).delete(f"{errors}/{first}/merges/{second}")
+
+    assert (before, merged, counted()) == ({first: 1, second: 2}, {first: 3}, before)
+
+
 def test_merging_errors_moves_their_to_do_items_and_undoing_it_moves_them_back(sender, errors, as_, people):
     for message in ("first", "second"):
         sender.event(message=message)

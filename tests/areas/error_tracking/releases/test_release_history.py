@@ -134,7 +134,7 @@ def test_the_api_lists_releases_and_uploads(sender, uploader, as_, project, run_
     [bundle] = as_(RITA).get(f"{base}/source_maps", query_string={"release": "1.0"}).json
     files = as_(RITA).get(f"{base}/source_maps/{bundle['id']}/files").json
 
-    assert (release["version"], release["new_errors"], release["errors"]) == ("1.0", 1, 1)
+    assert (release["version"], release["new_errors"], release["errors"], release["events"]) == ("1.0", 1, 1, 1)
     assert release["source_maps"] == {"bundles": 1, "files": 2, "bytes": bundle["bytes"], "dists": []}
     assert as_(RITA).get(f"{base}/releases/1.0").json == release
     assert {file["type"] for file in files} == {"minified_source", "source_map"}

@@ -120,8 +120,12 @@ def mark_for_server(view: View, options: dict[str, Any]) -> None:
     """Move the options of a route that are for the web server to its view (``kit/http/admission.py``).
 
     ``reads_repository``: the view reads a repository, so it may wait for git. ``is_long``: its response may be large.
+    ``sends_requests``: it waits for another server.
     """
-    mark(view, **{name: options.pop(name) for name in ("reads_repository", "is_long") if name in options})
+    mark(
+        view,
+        **{name: options.pop(name) for name in ("reads_repository", "sends_requests", "is_long") if name in options},
+    )
 
 
 def in_bytes(limit: Callable[[], int | None] | None) -> int:

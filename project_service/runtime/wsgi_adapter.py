@@ -24,6 +24,7 @@ from project_service.kit.concurrency import Busy, ConcurrencyLimiter, ShareLimit
 from project_service.kit.http.admission import (
     CODE,
     GIT,
+    OUTGOING,
     READ,
     SEARCH,
     WRITE,
@@ -42,6 +43,7 @@ RUNNING = {
     READ: ShareLimits(4, 3, 4, 3, 3),
     WRITE: ShareLimits(8, 4, 6, 6, 4),
     SEARCH: ShareLimits(3, 1, 2, 1, 1),
+    OUTGOING: ShareLimits(12, 3, 6, 4, 2),
     CODE: ShareLimits(4, 2, 3, 2, 1),
     GIT: ShareLimits(16, 4, 8, 8, 4),
 }
@@ -49,10 +51,11 @@ WAITING = {
     READ: ShareLimits(1000, 500, 500, 500, 500),
     WRITE: ShareLimits(200, 100, 150, 100, 50),
     SEARCH: ShareLimits(96, 24, 48, 48, 24),
+    OUTGOING: ShareLimits(48, 12, 24, 24, 12),
     CODE: ShareLimits(48, 12, 24, 24, 12),
     GIT: ShareLimits(32, 8, 16, 16, 8),
 }
-MAX_WAIT_SECONDS = {READ: 30.0, WRITE: 30.0, SEARCH: 15.0, CODE: 10.0, GIT: 10.0}
+MAX_WAIT_SECONDS = {READ: 30.0, WRITE: 30.0, SEARCH: 15.0, OUTGOING: 10.0, CODE: 10.0, GIT: 10.0}
 # responses that are sent in pieces: each holds a thread only while it makes the next piece
 STREAMING = ShareLimits(64, 4, 16, 16, 2)
 WAITING_TO_STREAM = ShareLimits(64, 8, 16, 16, 8)

@@ -80,7 +80,7 @@ def new_import() -> Any:
     return render_template("transfers/new.html", form=_form(), largest=instance_settings.setting("max_import_size"))
 
 
-@pages.post("/projects/new/import")
+@pages.post("/projects/new/import", sends_requests=True)
 @pages.signed_in
 @pages.allow(Ability.IMPORT_PROJECTS)
 @pages.large_body(service.largest_body)

@@ -36,7 +36,7 @@ def import_project(fields: dict[str, Any]) -> Project:
     return with_import(service.import_file(user, fields.pop("file"), **fields))
 
 
-@api.post("/projects/remote-import")
+@api.post("/projects/remote-import", sends_requests=True)
 @api.signed_in
 @api.allow(Ability.IMPORT_PROJECTS)
 @api.arguments(schemas.RemoteImportCreateSchema)

@@ -13,16 +13,20 @@ from typing import Any
 from flask import Flask
 
 from project_service.access import panels, search_scopes
+from project_service.areas.notifications.channels import service as channels
 from project_service.areas.repositories import code_reading
 from project_service.domain.repositories import git, views
 from project_service.domain.repositories.reading import processes, repository
+from project_service.kit import mail
 from project_service.kit.http import csv_files
+from project_service.kit.security.outgoing_http import client
 from project_service.transfers.remote import sending
 
 PACKAGE = "project_service"
 TEMPLATES = Path(__file__).parents[2] / "templates"
 INCLUDED = re.compile(r'with page = "(\w+)"')
 READS = (repository.code_of, git.run, git.started, views.served_view, processes.output_of, processes.read)
+REQUESTS = (client.Client.request, mail.send_test, channels.test_channel)
 LARGE_FILES = (sending.send_export, csv_files.csv_response, code_reading.download_slots)
 
 
@@ -38,6 +42,14 @@ def test_no_other_views_are_marked(app: Flask) -> None:
     marked = {name for name, view in views_of(app) if getattr(view, "reads_repository", False)}
 
     assert {name for name, view in views_of(app) if name in marked and not reads_repository(view)} == set()
+
+
+def test_views_that_wait_for_other_servers_are_marked(app: Flask) -> None:
+    sending = {name for name, view in views_of(app) if calls(view, REQUESTS) and not is_marked(view)}
+    marked = {name for name, view in views_of(app) if getattr(view, "sends_requests", False)}
+
+    assert len(sending) > 30
+    assert sending - marked == set()
 
 
 def test_views_that_send_large_files_are_marked(app: Flask) -> None:

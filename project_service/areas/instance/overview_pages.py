@@ -74,7 +74,7 @@ def show_overview() -> str:
     )
 
 
-@pages.post("/admin/test_mail")
+@pages.post("/admin/test_mail", sends_requests=True)
 @pages.own_transactions
 @pages.signed_in
 @pages.allow(Ability.ADMINISTER)

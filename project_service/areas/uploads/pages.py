@@ -38,6 +38,7 @@ def show_upload_at_path(project: Project, secret: str, filename: str) -> Respons
 
 
 @pages.post("/<path:project>/-/preview")
+@pages.own_transactions  # nothing is written: writers do not wait for the rendering
 @pages.signed_in
 @pages.allow(Ability.READ_PROJECT)
 def preview_text(project: Project) -> str:

@@ -233,7 +233,8 @@ def _register(place: HookPlace, method: str, end: str, view: View) -> None:
         return view(place, owner[0] if owner else None, **url)
 
     show.__name__, show.__doc__ = f"{view.__name__}_of_{place.kind}", view.__doc__
-    getattr(pages, method)(place.rule + end)(pages.signed_in(pages.allow(place.ability)(show)))
+    options = {"sends_requests": True} if view in (test_hook, resend_attempt) else {}
+    getattr(pages, method)(place.rule + end, **options)(pages.signed_in(pages.allow(place.ability)(show)))
 
 
 for _place in PLACES:

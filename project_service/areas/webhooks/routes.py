@@ -125,8 +125,8 @@ def list_hook_events(owner: Owner, fields: dict[str, Any], hook_id: str) -> Sele
     return queries.attempts_of(queries.find_hook(owner, numeric(hook_id)), fields.get("status"))
 
 
-@api.post(f"{OF_PROJECT}/<hook_id>/events/<log_id>/resend", endpoint="resend_project_hook_event")
-@api.post(f"{OF_GROUP}/<hook_id>/events/<log_id>/resend", endpoint="resend_group_hook_event")
+@api.post(f"{OF_PROJECT}/<hook_id>/events/<log_id>/resend", endpoint="resend_project_hook_event", sends_requests=True)
+@api.post(f"{OF_GROUP}/<hook_id>/events/<log_id>/resend", endpoint="resend_group_hook_event", sends_requests=True)
 @api.signed_in
 @api.allow(project=Ability.ADMIN_PROJECT, group=Ability.ADMIN_GROUP)
 @api.response(201, schemas.ResentSchema)
@@ -141,8 +141,8 @@ def resend_hook_event(owner: Owner, hook_id: str, log_id: str) -> dict[str, Any]
     return {"response_status": int(response.status)}
 
 
-@api.post(f"{OF_PROJECT}/<hook_id>/test/<trigger>", endpoint="test_project_hook")
-@api.post(f"{OF_GROUP}/<hook_id>/test/<trigger>", endpoint="test_group_hook")
+@api.post(f"{OF_PROJECT}/<hook_id>/test/<trigger>", endpoint="test_project_hook", sends_requests=True)
+@api.post(f"{OF_GROUP}/<hook_id>/test/<trigger>", endpoint="test_group_hook", sends_requests=True)
 @api.signed_in
 @api.allow(project=Ability.ADMIN_PROJECT, group=Ability.ADMIN_GROUP)
 @api.response(201, schemas.TestedSchema)
@@ -245,7 +245,7 @@ def delete_system_hook(hook_id: str) -> None:
     service.delete_hook(None, unmodified(queries.find_hook(None, numeric(hook_id))))
 
 
-@api.post(f"{OF_INSTANCE}/<hook_id>")
+@api.post(f"{OF_INSTANCE}/<hook_id>", sends_requests=True)
 @api.signed_in
 @api.allow(Ability.ADMINISTER)
 @api.response(201)

@@ -16,7 +16,14 @@ if TYPE_CHECKING:
     from wsgiref.types import WSGIEnvironment
 
 READ_METHODS = ("GET", "HEAD", "OPTIONS")
-READ, WRITE, SEARCH, CODE, GIT = "read", "write", "search", "code", "git"  # kinds of work, each with threads of its own
+READ, WRITE, SEARCH, OUTGOING, CODE, GIT = (
+    "read",
+    "write",
+    "search",
+    "outgoing",
+    "code",
+    "git",
+)  # kinds of work, each with threads of its own
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,17 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.http import parse_cookie
 from werkzeug.routing import RequestRedirect
 
-from project_service.kit.http.admission import CODE, GIT, READ, READ_METHODS, SEARCH, WRITE, RequestSender, Work
+from project_service.kit.http.admission import (
+    CODE,
+    GIT,
+    OUTGOING,
+    READ,
+    READ_METHODS,
+    SEARCH,
+    WRITE,
+    RequestSender,
+    Work,
+)
 from project_service.kit.http.errors import ServiceError
 from project_service.kit.http.proxies import TrustedProxies
 from project_service.kit.http.urls import RawPaths
@@ -40,7 +50,7 @@ log = structlog.get_logger(__name__)
 class ViewAdmission:
     """Reads the marks of the views of a Flask application.
 
-    The marks are ``reads_repository``, ``runs_git``, ``is_long``, ``body_bytes``, a fixed limit in place of
+    The marks are those of ``guards.mark_for_server``, ``runs_git``, ``body_bytes``, a fixed limit in place of
     ``MAX_BODY_BYTES``, and ``body_limit``, a function that authenticates the sender and returns a limit. It is called
     in the context of the request.
     """
@@ -102,6 +112,8 @@ class ViewAdmission:
             kind = GIT
         elif getattr(view, "reads_repository", False):
             kind = CODE
+        elif getattr(view, "sends_requests", False):
+            kind = OUTGOING
         is_small = not has_credential and kind != GIT  # a fetch of many refs has a large request
         return Work(
             kind,

@@ -78,7 +78,7 @@ def send_request(project: Project, integration_id: int, request_id: int) -> Any:
     return _acted(integration, logged, send)
 
 
-@pages.post(f"{ONE}/confirm")
+@pages.post(f"{ONE}/confirm", sends_requests=True)
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
 def confirm_subscription(project: Project, integration_id: int, request_id: int) -> Any:

@@ -20,7 +20,7 @@ from project_service.kit.http.forms import confirmation
 pages = PageBlueprint("error_comment_pages", __name__)
 
 
-@pages.post(f"{ONE}/notes")
+@pages.post(f"{ONE}/notes", sends_requests=True)
 @pages.signed_in
 @pages.allow(Ability.UPDATE_ERRORS)
 def create_error_comment(project: Project, error_id: str) -> Any:
@@ -75,7 +75,7 @@ def delete_error_comment(project: Project, error_id: str, comment_id: int) -> An
     return redirect(address_of(project, error_id))
 
 
-@pages.post(f"{ONE}/merges/<int:merged_id>/undo")
+@pages.post(f"{ONE}/merges/<int:merged_id>/undo", sends_requests=True)
 @pages.signed_in
 @pages.allow(Ability.UPDATE_ERRORS)
 def separate_error(project: Project, error_id: str, merged_id: int) -> Any:

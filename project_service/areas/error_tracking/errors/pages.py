@@ -65,7 +65,7 @@ def fill_issue(issue: Issue) -> dict[str, Any]:
 panels.add(panels.Panel("issue", 20, "error_tracking/of_issue.html", fill_issue))
 
 
-@pages.get(BASE_PATH)
+@pages.get(BASE_PATH, sends_requests=True)
 @pages.signed_in
 @pages.allow(Ability.READ_ERRORS)
 def list_errors(project: Project) -> Any:
@@ -73,7 +73,7 @@ def list_errors(project: Project) -> Any:
     return _list(project, Form())
 
 
-@pages.post(BASE_PATH)
+@pages.post(BASE_PATH, sends_requests=True)
 @pages.signed_in
 @pages.allow(Ability.UPDATE_ERRORS)
 def change_errors(project: Project) -> Any:
@@ -119,7 +119,7 @@ def _list(project: Project, form: Form) -> str:
     )
 
 
-@pages.get(f"{ONE}/details")
+@pages.get(f"{ONE}/details", sends_requests=True)
 @pages.signed_in
 @pages.allow(Ability.READ_ERRORS)
 def show_error(project: Project, error_id: str) -> Any:
@@ -127,7 +127,7 @@ def show_error(project: Project, error_id: str) -> Any:
     return error_page(project, error_id, ErrorIssueForm())
 
 
-@pages.post(f"{ONE}/status")
+@pages.post(f"{ONE}/status", sends_requests=True)
 @pages.signed_in
 @pages.allow(Ability.UPDATE_ERRORS)
 def change_error_status(project: Project, error_id: str) -> Any:
@@ -144,7 +144,7 @@ def change_error_status(project: Project, error_id: str) -> Any:
     return acted(project, error_id, change)
 
 
-@pages.post(f"{ONE}/assignee")
+@pages.post(f"{ONE}/assignee", sends_requests=True)
 @pages.signed_in
 @pages.allow(Ability.UPDATE_ERRORS)
 def assign_error(project: Project, error_id: str) -> Any:
@@ -161,7 +161,7 @@ def assign_error(project: Project, error_id: str) -> Any:
     return acted(project, error_id, assign)
 
 
-@pages.post(f"{ONE}/issue")
+@pages.post(f"{ONE}/issue", sends_requests=True)
 @pages.signed_in
 @pages.allow(Ability.CREATE_ERROR_ISSUES)
 def create_error_issue(project: Project, error_id: str) -> Any:
@@ -194,7 +194,7 @@ def create_error_issue(project: Project, error_id: str) -> Any:
     return redirect(address_of(project, error_id))
 
 
-@pages.post(f"{ONE}/unlink")
+@pages.post(f"{ONE}/unlink", sends_requests=True)
 @pages.signed_in
 @pages.allow(Ability.CREATE_ERROR_ISSUES)
 def delete_error_issue(project: Project, error_id: str) -> Any:

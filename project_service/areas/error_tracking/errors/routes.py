@@ -37,7 +37,7 @@ ONE = f"{ERRORS}/<error_id>"
 MAX_NAMED_ERRORS = merging.MAX_MERGED_ERRORS + 1
 
 
-@api.get(ERRORS)
+@api.get(ERRORS, sends_requests=True)
 @api.signed_in
 @api.allow(Ability.READ_ERRORS)
 @api.arguments(schemas.ErrorFilterSchema)
@@ -49,7 +49,7 @@ def list_errors(project: Project, fields: dict[str, Any], paging: Paging) -> Wit
     return backends.backend_of(project).matching(fields, paging)
 
 
-@api.get(ONE)
+@api.get(ONE, sends_requests=True)
 @api.signed_in
 @api.allow(Ability.READ_ERRORS)
 @api.response(200, schemas.TrackedErrorSchema)
@@ -58,7 +58,7 @@ def show_error(project: Project, error_id: str) -> ErrorView:
     return backends.backend_of(project).show(error_id)
 
 
-@api.put(ONE)
+@api.put(ONE, sends_requests=True)
 @api.signed_in
 @api.allow(Ability.UPDATE_ERRORS)
 @api.arguments(schemas.ErrorUpdateSchema)
@@ -85,7 +85,7 @@ def delete_error(project: Project, error_id: str) -> None:
     service.delete_error(queries.find_error(project, error_id))
 
 
-@api.post(f"{ONE}/issue")
+@api.post(f"{ONE}/issue", sends_requests=True)
 @api.signed_in
 @api.allow(Ability.CREATE_ERROR_ISSUES)
 @api.arguments(schemas.ErrorIssueSchema)
@@ -101,7 +101,7 @@ def create_error_issue(project: Project, fields: dict[str, Any], error_id: str) 
     return backend.show(error_id)
 
 
-@api.delete(f"{ONE}/issue")
+@api.delete(f"{ONE}/issue", sends_requests=True)
 @api.signed_in
 @api.allow(Ability.CREATE_ERROR_ISSUES)
 @api.response(204)
@@ -196,7 +196,7 @@ def list_merged_errors(project: Project, error_id: str) -> Select[MergedError]:
     return separation.merges_of(queries.find_error(project, error_id))
 
 
-@api.post(f"{ONE}/merges")
+@api.post(f"{ONE}/merges", sends_requests=True)
 @api.signed_in
 @api.allow(Ability.UPDATE_ERRORS)
 @api.arguments(schemas.ErrorMergeSchema)
@@ -209,7 +209,7 @@ def merge_errors(project: Project, fields: dict[str, Any], error_id: str) -> Err
     return backends.backend_of(project).show(error_id)
 
 
-@api.delete(f"{ONE}/merges/<merged_id>")
+@api.delete(f"{ONE}/merges/<merged_id>", sends_requests=True)
 @api.signed_in
 @api.allow(Ability.UPDATE_ERRORS)
 @api.response(200, schemas.TrackedErrorSchema)

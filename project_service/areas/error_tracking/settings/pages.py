@@ -73,7 +73,7 @@ sections.add(
 )
 
 
-@pages.post(BASE_PATH)
+@pages.post(BASE_PATH, sends_requests=True)
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
 def save_error_tracking(project: Project) -> Any:

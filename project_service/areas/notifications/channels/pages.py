@@ -46,9 +46,9 @@ def new_channel(owner: Owner | None) -> Any:
     return page_views.new_channel(owner or current_user())
 
 
-@pages.post(f"{OF_PROJECT}/channels/new", endpoint="create_project_channel")
-@pages.post(f"{OF_GROUP}/channels/new", endpoint="create_group_channel")
-@pages.post(f"{OF_USER}/channels/new", endpoint="create_user_channel")
+@pages.post(f"{OF_PROJECT}/channels/new", endpoint="create_project_channel", sends_requests=True)
+@pages.post(f"{OF_GROUP}/channels/new", endpoint="create_group_channel", sends_requests=True)
+@pages.post(f"{OF_USER}/channels/new", endpoint="create_user_channel", sends_requests=True)
 @pages.signed_in
 @writers
 def create_channel(owner: Owner | None) -> Any:
@@ -66,9 +66,9 @@ def edit_channel(owner: Owner | None, channel_id: int) -> Any:
     return page_views.edit_channel(owner or current_user(), channel_id)
 
 
-@pages.post(f"{OF_PROJECT}/channels/<int:channel_id>/edit", endpoint="update_project_channel")
-@pages.post(f"{OF_GROUP}/channels/<int:channel_id>/edit", endpoint="update_group_channel")
-@pages.post(f"{OF_USER}/channels/<int:channel_id>/edit", endpoint="update_user_channel")
+@pages.post(f"{OF_PROJECT}/channels/<int:channel_id>/edit", endpoint="update_project_channel", sends_requests=True)
+@pages.post(f"{OF_GROUP}/channels/<int:channel_id>/edit", endpoint="update_group_channel", sends_requests=True)
+@pages.post(f"{OF_USER}/channels/<int:channel_id>/edit", endpoint="update_user_channel", sends_requests=True)
 @pages.signed_in
 @writers
 def update_channel(owner: Owner | None, channel_id: int) -> Any:
@@ -76,9 +76,9 @@ def update_channel(owner: Owner | None, channel_id: int) -> Any:
     return page_views.update_channel(owner or current_user(), channel_id)
 
 
-@pages.post(f"{OF_PROJECT}/channels/<int:channel_id>/test", endpoint="test_project_channel")
-@pages.post(f"{OF_GROUP}/channels/<int:channel_id>/test", endpoint="test_group_channel")
-@pages.post(f"{OF_USER}/channels/<int:channel_id>/test", endpoint="test_user_channel")
+@pages.post(f"{OF_PROJECT}/channels/<int:channel_id>/test", endpoint="test_project_channel", sends_requests=True)
+@pages.post(f"{OF_GROUP}/channels/<int:channel_id>/test", endpoint="test_group_channel", sends_requests=True)
+@pages.post(f"{OF_USER}/channels/<int:channel_id>/test", endpoint="test_user_channel", sends_requests=True)
 @pages.signed_in
 @writers
 def send_test_channel(owner: Owner | None, channel_id: int) -> Any:

@@ -103,9 +103,9 @@ def delete_notification_channel(owner: Owner | None, channel_id: str) -> None:
     service.delete_channel(owner, unmodified(queries.find_channel(owner, numeric(channel_id))))
 
 
-@api.post(f"{OF_PROJECT}/<channel_id>/test", endpoint="test_project_notification_channel")
-@api.post(f"{OF_GROUP}/<channel_id>/test", endpoint="test_group_notification_channel")
-@api.post(f"{OF_USER}/<channel_id>/test", endpoint="test_user_notification_channel")
+@api.post(f"{OF_PROJECT}/<channel_id>/test", endpoint="test_project_notification_channel", sends_requests=True)
+@api.post(f"{OF_GROUP}/<channel_id>/test", endpoint="test_group_notification_channel", sends_requests=True)
+@api.post(f"{OF_USER}/<channel_id>/test", endpoint="test_user_notification_channel", sends_requests=True)
 @api.signed_in
 @writers
 @api.response(201, schemas.TestedChannelSchema)

@@ -372,6 +372,7 @@ for (const field of document.querySelectorAll("textarea[data-markdown]")) {
   const chooser = document.createElement("input"), opener = document.createElement("button");
   chooser.type = "file";
   chooser.multiple = chooser.hidden = true;
+  chooser.setAttribute("aria-label", "Files to attach");
   opener.type = "button";
   opener.textContent = "Attach files";
   opener.addEventListener("click", () => chooser.click());

@@ -15,6 +15,7 @@ import functools
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
+from flask import g, has_request_context
 from sqlalchemy import (
     CTE,
     CheckConstraint,
@@ -213,7 +214,20 @@ def authorized_namespaces(user_id: int, least: Role = Role.MINIMAL) -> Select[in
 
 
 def authorized_projects(user_id: int, least: Role = Role.GUEST) -> Select[int]:
-    """The ids of the projects in which a user has at least this role."""
+    """The ids of the projects in which a user has at least this role.
+
+    A page has it in up to ten statements, and building it takes longer than executing most of them: a request builds it
+    once for each role.
+    """
+    if not has_request_context():
+        return _authorized_projects(user_id, least)
+    built: dict[tuple[int, Role], Select[int]] = g.setdefault("authorized_projects", {})
+    if (user_id, least) not in built:
+        built[user_id, least] = _authorized_projects(user_id, least)
+    return built[user_id, least]
+
+
+def _authorized_projects(user_id: int, least: Role) -> Select[int]:
     places = [grant.with_only_columns(_place(grant)) for grant in _at_least(_of_user(project_grants(), user_id), least)]
     inherited = select(_projects.c.id).where(_projects.c.namespace_id.in_(authorized_namespaces(user_id, least)))
     return select(union_all(_owned_projects(user_id), *places, inherited).subquery().c[0])

@@ -186,9 +186,17 @@ class Array(Parameter, marshmallow_fields.List[Any]):
             value = [value]
         if not isinstance(value, list):
             raise ValueError(value)
-        inner: Parameter = self.inner  # type: ignore[assignment]  # the constructor takes nothing else
         # blank elements, as [""] of a form, are left out
-        return [read for item in _split(value) if (read := inner.deserialize(item)) is not None]
+        return [read for item in enumerate(_split(value)) if (read := self._element(*item)) is not None]
+
+    def _element(self, index: int, item: Any) -> Any:
+        inner: Parameter = self.inner  # type: ignore[assignment]  # the constructor takes nothing else
+        try:
+            return inner.deserialize(item)
+        except ValidationError as error:
+            if isinstance(error.messages, dict):  # of the keys of an object: they keep its place
+                raise ValidationError({index: error.messages}) from error
+            raise
 
 
 def _split(items: list[Any]) -> Iterator[Any]:

@@ -57,7 +57,11 @@ def test_what_is_no_level_is_refused_and_nothing_is_stored(name, entry, project,
 @pytest.mark.parametrize(
     ("fields", "status", "refusal"),
     [
-        ({"allowed_to_push": entries(60)}, 400, {"error": "allowed_to_push is invalid"}),
+        (
+            {"allowed_to_push": entries(60)},
+            400,
+            {"error": "allowed_to_push[0][access_level] does not have a valid value"},
+        ),
         ({"allowed_to_push": ["x"]}, 400, {"error": "allowed_to_push is invalid"}),
         (
             {"allowed_to_unprotect": entries(30)},

@@ -106,7 +106,7 @@ REFUSALS = [
     ),
     (
         {"matchers": [{"field": "title", "operator": "like", "value": ""}]},
-        {"error": "matchers is invalid"},
+        {"error": "matchers[0][operator] does not have a valid value"},
     ),
 ]
 

@@ -229,11 +229,12 @@ def _body() -> io.BufferedReader:
 
 def _store(receiver: EventReceiver, envelope: Envelope, ignored_type: str | None = None) -> Response:
     now = clock.now()
-    if envelope.check_ins:
-        event_limits.count_check_ins(receiver.project_id, now, envelope.check_ins)
     raw = None if envelope.event is None else _read_event(envelope.event)
     if raw is not None and ignored_type is not None and raw.get("type") == ignored_type:
-        return json_response({})
+        envelope.pass_over(ignored_type)
+        raw = None
+    if envelope.passed_over:
+        event_limits.count_passed_over(receiver.project_id, now, envelope.passed_over)
     discarded = _discarded(envelope.reports)
     if raw is None:
         if discarded:

@@ -7,6 +7,7 @@ import binascii
 import io
 import re
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import IO, Any, Protocol
@@ -30,8 +31,19 @@ EVENT_ID = re.compile(r"[0-9a-f]{32}")
 DEFLATE, RAW_DEFLATE = 15, -15  # the parameters of zlib
 MAX_FRAMES = 10_000  # empty ones take processor time and become nothing
 GZIP = "gzip"
-EVENT, CLIENT_REPORT, CHECK_IN = "event", "client_report", "check_in"
-MAX_COUNTED_CHECK_INS = 100  # of one envelope
+EVENT, CLIENT_REPORT, CHECK_IN, OTHER = "event", "client_report", "check_ins", "other items"
+MAX_COUNTED_ITEMS = 100  # of one kind in one envelope
+PASSED_OVER = {  # kinds of items that are only counted, by what the settings page calls them
+    "check_in": CHECK_IN,
+    "attachment": "attachments",
+    **dict.fromkeys(("feedback", "user_report"), "user feedback"),
+    **dict.fromkeys(("replay_event", "replay_recording", "replay_video"), "parts of replays"),
+    **dict.fromkeys(("profile", "profile_chunk"), "profiles"),
+    **dict.fromkeys(("transaction", "span"), "transactions and spans"),
+    **dict.fromkeys(("session", "sessions"), "sessions"),
+    **dict.fromkeys(("trace_metric", "statsd", "metric_buckets"), "metrics"),
+    "log": "logs",
+}
 
 
 class UnknownEncoding(Exception):
@@ -50,13 +62,18 @@ class EventTooLarge(Exception):
 class Envelope:
     """The header of an envelope and the items that are taken: at most one event, and reports of what SDKs dropped.
 
-    Check-ins of scheduled jobs are only counted.
+    Items of other kinds are only counted, by what ``PASSED_OVER`` calls them.
     """
 
     header: dict[str, Any]
     event: bytes | None = None
     reports: list[bytes] = field(default_factory=list)
-    check_ins: int = 0
+    passed_over: Counter[str] = field(default_factory=Counter)
+
+    def pass_over(self, kind: str) -> None:
+        """Count an item that is not taken."""
+        name = PASSED_OVER.get(kind, OTHER)
+        self.passed_over[name] = min(self.passed_over[name] + 1, MAX_COUNTED_ITEMS)
 
 
 class Decompressor(Protocol):
@@ -277,8 +294,8 @@ def read_items(header: dict[str, Any], body: io.BufferedReader, max_event_bytes:
             envelope.event = payload
         elif kind == CLIENT_REPORT and payload is not None and len(envelope.reports) < MAX_REPORTS:
             envelope.reports.append(payload)
-        elif kind == CHECK_IN and envelope.check_ins < MAX_COUNTED_CHECK_INS:
-            envelope.check_ins += 1
+        elif kind != CLIENT_REPORT:
+            envelope.pass_over(kind)
     return envelope
 
 

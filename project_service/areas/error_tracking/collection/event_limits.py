@@ -1,13 +1,15 @@
 """The number of events that a project may send in a clock minute.
 
-Refused events and check-ins are counted by hour in Redis, for the settings page only: a write to the database for each
-would cost as much as what the limit is there to prevent.
+Refused events and items that are not stored are counted by hour in Redis, for the settings page only: a write to the
+database for each would cost as much as what the limit is there to prevent.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import time
+from collections import Counter
+from collections.abc import Mapping
 
 import redis
 import structlog
@@ -16,7 +18,8 @@ from flask import current_app
 from project_service.areas.error_tracking.errors.models import HOUR_SECONDS
 from project_service.domain.rate_limits import CallCounter, RateLimit
 
-REFUSED, CHECK_INS = "refused", "check_ins"
+REFUSED_EVENTS = "events"
+REFUSED, PASSED_OVER = "refused", "passed_over"
 COUNTED_HOURS = 25
 RETRY_AFTER_FAILURE_SECONDS = 5.0
 PAUSED_UNTIL = "error_tracking_redis_paused_until"
@@ -31,48 +34,56 @@ def counter_of(project_id: int, limit: int = 0) -> CallCounter:
 
 def count_refused(project_id: int, moment: dt.datetime) -> None:
     """Count a refused event; not while Redis does not respond."""
-    _count(REFUSED, project_id, moment, 1)
+    _count(REFUSED, project_id, moment, {REFUSED_EVENTS: 1})
 
 
 def refused_events(project_id: int, moment: dt.datetime, hours: int) -> int:
     """Return how many events were refused in the last hours; 0 without Redis."""
-    return _counted(REFUSED, project_id, moment, hours)
+    return _counted(REFUSED, project_id, moment, hours)[REFUSED_EVENTS]
 
 
-def count_check_ins(project_id: int, moment: dt.datetime, quantity: int) -> None:
-    """Count check-ins, which are not stored; not while Redis does not respond."""
-    _count(CHECK_INS, project_id, moment, quantity)
+def count_passed_over(project_id: int, moment: dt.datetime, items: Mapping[str, int]) -> None:
+    """Count items of envelopes that are not stored, by kind; not while Redis does not respond."""
+    _count(PASSED_OVER, project_id, moment, items)
 
 
-def check_ins(project_id: int, moment: dt.datetime, hours: int) -> int:
-    """Return how many check-ins came in the last hours; 0 without Redis."""
-    return _counted(CHECK_INS, project_id, moment, hours)
+def passed_over_items(project_id: int, moment: dt.datetime, hours: int) -> Counter[str]:
+    """Return how many items of which kind came in the last hours; nothing without Redis."""
+    return _counted(PASSED_OVER, project_id, moment, hours)
 
 
-def _count(what: str, project_id: int, moment: dt.datetime, quantity: int) -> None:
+def _count(what: str, project_id: int, moment: dt.datetime, quantities: Mapping[str, int]) -> None:
     if time.monotonic() < current_app.extensions.get(PAUSED_UNTIL, 0.0):
         return
     key = _key(what, project_id, int(moment.timestamp()) // HOUR_SECONDS)
     client: redis.Redis = current_app.extensions["redis"]
     try:
         with client.pipeline(transaction=False) as pipeline:
-            pipeline.incrby(key, quantity)
+            for name, quantity in quantities.items():
+                pipeline.hincrby(key, name, quantity)
             pipeline.expire(key, COUNTED_HOURS * HOUR_SECONDS)
             pipeline.execute()
     except redis.RedisError as error:
-        log.warning("refused events and check-ins are not counted: Redis does not respond", error=str(error))
+        log.warning("what is not stored is not counted: Redis does not respond", error=str(error))
         current_app.extensions[PAUSED_UNTIL] = time.monotonic() + RETRY_AFTER_FAILURE_SECONDS
 
 
-def _counted(what: str, project_id: int, moment: dt.datetime, hours: int) -> int:
+def _counted(what: str, project_id: int, moment: dt.datetime, hours: int) -> Counter[str]:
     last = int(moment.timestamp()) // HOUR_SECONDS
     client: redis.Redis = current_app.extensions["redis"]
+    found: Counter[str] = Counter()
     try:
-        counts = client.mget([_key(what, project_id, last - number) for number in range(hours)])
+        with client.pipeline(transaction=False) as pipeline:
+            for number in range(hours):
+                pipeline.hgetall(_key(what, project_id, last - number))
+            hashes = pipeline.execute()
     except redis.RedisError:
-        return 0
-    return sum(int(count) for count in counts if count is not None)
+        return found
+    for counts in hashes:
+        for name, count in counts.items():
+            found[name.decode()] += int(count)
+    return found
 
 
 def _key(what: str, project_id: int, hour: int) -> str:
-    return f"error_tracking:{what}:{project_id}:{hour}"
+    return f"error_tracking:{what}_by_kind:{project_id}:{hour}"

@@ -11,6 +11,7 @@ from project_service.access import navigation, sections
 from project_service.access.abilities import Ability
 from project_service.access.pages import PageBlueprint
 from project_service.areas.error_tracking.collection import event_limits
+from project_service.areas.error_tracking.collection.envelopes import CHECK_IN
 from project_service.areas.error_tracking.releases import upload_guides
 from project_service.areas.error_tracking.sentry import projects
 from project_service.areas.error_tracking.sentry.client import SentryFailed, host_of
@@ -41,6 +42,7 @@ SERVER = re.compile(r"https?://[^@\s]{1,255}\Z")
 def fill(project: Project) -> dict[str, Any]:
     """Return the template variables of the section."""
     setting = queries.setting_of(project)
+    passed_over = event_limits.passed_over_items(project.id, clock.now(), DROPPED_HOURS)
     keys = list(db.session.scalars(client_keys.keys_of(project)))
     active = next((key for key in keys if key.active), None)
     return {
@@ -52,7 +54,8 @@ def fill(project: Project) -> dict[str, Any]:
         "tracking_dsn": None if active is None else client_keys.dsn_of(active),
         **upload_guides.variables(project),
         "tracking_dropped": _dropped(project),
-        "tracking_check_ins": event_limits.check_ins(project.id, clock.now(), DROPPED_HOURS),
+        "tracking_check_ins": passed_over.pop(CHECK_IN, 0),
+        "tracking_passed_over": passed_over.most_common(),
         "heartbeats": navigation.has_entry(HEARTBEATS),
         "tracking_key_form": Form(formdata=None),
         "tracking_rules": list(db.session.scalars(ignore_rules.rules_of(project))),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-
 import pytest
 
 from project_service.areas.error_tracking.collection import event_limits
@@ -78,25 +76,33 @@ def test_a_project_has_a_bounded_number_of_rules(project, rules, as_maintainer, 
 
 
 class CountingRedis:
-    """The commands that count by the hour."""
+    """Hashes of a Redis in memory, also as its own pipeline."""
 
     def __init__(self):
-        self.counts = {}
+        self.hashes, self.results = {}, []
 
-    def pipeline(self, transaction):
-        return contextlib.nullcontext(self)
+    def pipeline(self, **_options):
+        self.results = []
+        return self
 
-    def incrby(self, key, quantity):
-        self.counts[key] = self.counts.get(key, 0) + quantity
+    def __enter__(self):
+        return self
 
-    def expire(self, key, seconds):
-        assert seconds == 25 * 3600
-
-    def execute(self):
+    def __exit__(self, *_error):
         pass
 
-    def mget(self, keys):
-        return [self.counts.get(key) for key in keys]
+    def hincrby(self, key, name, quantity):
+        counts = self.hashes.setdefault(key, {})
+        counts[name.encode()] = counts.get(name.encode(), 0) + quantity
+
+    def expire(self, key, seconds):
+        assert (key in self.hashes, seconds > 0) == (True, True)
+
+    def hgetall(self, key):
+        self.results.append(self.hashes.get(key, {}))
+
+    def execute(self):
+        return self.results
 
 
 def test_the_settings_add_and_remove_rules_and_count_check_ins(visit, sender, app, monkeypatch):
@@ -107,11 +113,15 @@ def test_the_settings_add_and_remove_rules_and_count_check_ins(visit, sender, ap
     sender.event(**CRASH)
     check_in = {"check_in_id": "a" * 32, "monitor_slug": "nightly", "status": "ok"}
     answered = sender.envelope({}, {"type": "check_in"}, check_in, {"type": "check_in"}, check_in)
+    sender.envelope(
+        {}, {"type": "user_report"}, {}, {"type": "feedback"}, {}, {"type": "attachment"}, {}, {"type": "x"}, {}
+    )
 
     page = maintainer.get(SETTINGS).text
 
     assert (answered.status_code, answered.json, stored_events()) == (200, {}, 0)
     assert "2 check-ins of scheduled jobs came in the last 24 hours" in page
+    assert all(f"<li>{text}</li>" in page for text in ("2 user feedback", "1 attachments", "1 other items"))
     assert ('data-label="Dropped">1, last' in page, "1 ignored by a rule" in page) == (True, True)
     rule = page.partition("/ignore_rules/")[2].partition("/")[0]
     assert (

@@ -30,14 +30,27 @@ def has_part(part: str, *columns: Any) -> ColumnElement[bool]:
     return or_(*(folded(column).contains(part.lower(), autoescape=True) for column in columns))
 
 
+class TooManyWords(Exception):
+    """A query has more words than are compared; SQLite accepts some hundreds of conditions at most."""
+
+
+MAX_WORDS = 64
 MIN_TERM_LENGTH = 3
 _TERM = re.compile(r'"([^"]*)"|(\S+)')
 
 
 def terms(query: str) -> list[str]:
-    """Return the words of a query of at least ``MIN_TERM_LENGTH`` characters; a quoted text is one word."""
+    """Return the words of a query of at least ``MIN_TERM_LENGTH`` characters; a quoted text is one word.
+
+    Raises:
+        TooManyWords: there are more than ``MAX_WORDS``.
+
+    """
     words = [(quoted or word).strip() for quoted, word in _TERM.findall(query)]
-    return [term for term in words if len(term) >= MIN_TERM_LENGTH]
+    long = [term for term in words if len(term) >= MIN_TERM_LENGTH]
+    if len(long) > MAX_WORDS:
+        raise TooManyWords
+    return long
 
 
 def contains(query: str, *columns: Any) -> ColumnElement[bool]:

@@ -21,7 +21,7 @@ from werkzeug.datastructures import Headers
 from werkzeug.exceptions import HTTPException
 
 from project_service.kit import logs, metrics
-from project_service.kit.db import deadlines
+from project_service.kit.db import deadlines, searching
 from project_service.kit.db.session import dispose_after_fork
 from project_service.kit.http import errors, urls
 from project_service.kit.http.admission import Admission, PlainAdmission
@@ -172,6 +172,8 @@ def as_service_error(error: Exception) -> errors.ServiceError:
     if _is_disk_full(error):
         log.error("the disk is full", error=str(error))
         return errors.InsufficientStorage()
+    if isinstance(error, searching.TooManyWords):
+        return errors.BadRequest("400 Bad request - Search query is too long")
     if deadlines.is_exceeded(error):
         log.warning("a search reached its deadline")
         return errors.SearchTooSlow()

@@ -59,3 +59,13 @@ def test_statements_of_a_request_share_one_deadline_and_jobs_have_none(app, monk
 
     assert deadlines.is_exceeded(raised.value)
     assert (finite, outside) == (300000, 300000)
+
+
+def test_a_search_for_hundreds_of_words_is_refused(as_, project):
+    words = "+".join(f"word{number}" for number in range(65))
+
+    answers = [as_(RITA).get(f"/projects/{project.id}/{name}?search={words}") for name in ("labels", "issues")]
+
+    assert [(one.status_code, one.json["message"]) for one in answers] == [
+        (400, "400 Bad request - Search query is too long")
+    ] * 2

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import ForeignKey, Index, Select, UniqueConstraint, select
 from sqlalchemy.ext.associationproxy import AssociationProxy, association_proxy
-from sqlalchemy.orm import Mapped, joinedload, mapped_column, relationship
+from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.domain.projects import Project
 from project_service.domain.tracker.milestones import Milestone
@@ -15,7 +15,7 @@ from project_service.domain.users import User
 from project_service.kit.db import text_search
 from project_service.kit.db.base import Base, Key, Model, Timestamps, index_where_present, table_of
 from project_service.kit.db.large_texts import LargeText
-from project_service.kit.db.session import db
+from project_service.kit.db.session import one
 from project_service.kit.db.text_search import TextIndex
 from project_service.kit.http.errors import RecordNotFound
 
@@ -122,9 +122,5 @@ def issues_of(project: Project) -> Select[Issue]:
 
 
 def find_issue(project: Project, iid: int) -> Issue:
-    """One issue by its number in the project, with its assignees; whether the caller may see it is not judged here."""
-    found = issues_of(project).where(Issue.iid == iid).options(joinedload(Issue.assignees))
-    issue = db.session.scalars(found).unique().first()
-    if issue is None:
-        raise RecordNotFound
-    return issue
+    """One issue by its number in the project; whether the caller may see it is not judged here."""
+    return one(issues_of(project).where(Issue.iid == iid), RecordNotFound())

@@ -42,13 +42,13 @@ class HeartbeatUpdateSchema(Schema):
     """Changes of a heartbeat."""
 
     name = fields.String()
-    kind = fields.String(choices=KINDS)
+    kind = fields.String(choices=KINDS, allow_blank=False)
     period = fields.Integer(metadata={"description": "Seconds between two calls."})
     schedule = fields.String(metadata={"description": "A cron expression of five fields."})
     time_zone = fields.String(metadata={"description": "That of the schedule, such as Europe/Berlin."})
     matcher_title = fields.String(metadata={"description": "The title of the alerts that count as calls."})
     grace = fields.Integer(metadata={"description": "Seconds that a call may be late."})
-    severity = fields.String(choices=SEVERITIES, metadata={"description": "That of the alert."})
+    severity = fields.String(choices=SEVERITIES, allow_blank=False, metadata={"description": "That of the alert."})
     environment = fields.String(metadata={"description": "That of the alert, by name."})
     runbook = fields.String(metadata={"description": "A URL that the alert shows."})
 

@@ -124,7 +124,7 @@ def _flatten(field: Any, messages: Any, shown: str) -> list[str]:
     if isinstance(messages, list):
         return [f"{shown} {text}" for text in messages]
     if isinstance(field, marshmallow.fields.Nested):
-        return _texts(field.schema, messages, shown)
+        return _texts(field.schema, messages, shown) or [f"{shown} {fields.INVALID}"]  # not an object at all
     if isinstance(field, fields.Array):
         return [text for index, inner in messages.items() for text in _flatten(field.inner, inner, f"{shown}[{index}]")]
     return [f"{shown} {fields.INVALID}"]

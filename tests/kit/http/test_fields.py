@@ -351,6 +351,14 @@ def test_a_nested_parameter_is_named_with_brackets():
     assert refusal(Nested(RangeSchema), "text", "range") == "range is invalid"
 
 
+@pytest.mark.parametrize("sent", ["text", -1, ["text"], [{}, "text"]])
+def test_elements_that_are_no_objects_are_refused(sent):
+    class PairSchema(Schema):
+        key = fields.String()
+
+    assert refusal(fields.Array(Nested(PairSchema)), sent, "pairs") == "pairs is invalid"
+
+
 def test_names_are_bracketed_at_any_depth():
     class InnerSchema(Schema):
         c = fields.Boolean()

@@ -55,7 +55,7 @@ class ErrorNoteSchema(Schema):
 class ErrorMergeSchema(Schema):
     """The errors to merge into another one."""
 
-    error_ids = fields.Array(fields.String(), required=True)
+    error_ids = fields.Array(fields.String(), required=True, allow_blank=False)
 
 
 class MergedErrorSchema(Schema):

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from marshmallow.fields import Nested
-
 from project_service.areas.notifications.models import PERSONAL_TYPES, STATUSES, TYPES
 from project_service.kit.http import fields
-from project_service.kit.http.schemas import Schema
+from project_service.kit.http.schemas import Nested, Schema
 
 
 class NotificationChannelSchema(Schema):

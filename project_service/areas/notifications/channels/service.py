@@ -40,7 +40,7 @@ TESTS = RateLimit("notification_channel:test", 5)
 REPETITIONS = RateLimit("notification_delivery:resend", 5)
 
 
-def create_channel(owner: Owner, **fields: Any) -> NotificationChannel:
+def create_channel(owner: Owner, /, **fields: Any) -> NotificationChannel:
     """Create a channel of a project, a group or a user."""
     kind = kind_of(owner)
     if queries.number_of_channels(owner) >= MAX_CHANNELS[kind]:
@@ -67,7 +67,7 @@ def create_channel(owner: Owner, **fields: Any) -> NotificationChannel:
     return channel
 
 
-def update_channel(owner: Owner, channel: NotificationChannel, **fields: Any) -> NotificationChannel:
+def update_channel(owner: Owner, channel: NotificationChannel, /, **fields: Any) -> NotificationChannel:
     """Change a channel; a new address has to be confirmed, another URL takes no secrets along."""
     if not fields:
         raise BadParameters("No parameters provided")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from marshmallow.fields import Nested
-
 from project_service.areas.notifications.rules.matching import GROUPED_BY
 from project_service.domain.notifications.models import KINDS, SEVERITIES
 from project_service.domain.silences.matching import OPERATORS
 from project_service.kit.http import fields
-from project_service.kit.http.schemas import Schema
+from project_service.kit.http.schemas import Nested, Schema
 
 
 class NotificationRuleSchema(Schema):

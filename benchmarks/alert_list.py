@@ -21,7 +21,7 @@ from benchmarks.alerts import fill
 from benchmarks.cache import application_on, new_database
 from benchmarks.figures import Effort, Figure, Target, run
 from project_service.access.identity import SESSION_KEY
-from project_service.domain.tokens import SESSION_LENGTH, BrowserSession, digest_of
+from project_service.domain.accounts.tokens import SESSION_LENGTH, BrowserSession, digest_of
 from project_service.kit import clock
 from project_service.kit.db.base import Base
 from project_service.kit.db.session import db

@@ -23,14 +23,14 @@ from sqlalchemy import event, text
 
 from benchmarks.cache import application_on, home, indexes_last, kept_database, key_of, new_database, once, schema
 from benchmarks.figures import Effort, Figure, Target, conclude, effort_of, parser
-from project_service.domain import path_registry
 from project_service.domain.access_levels import Role, Visibility
+from project_service.domain.accounts.tokens import PersonalAccessToken, digest_of
+from project_service.domain.accounts.users import User
 from project_service.domain.events.models import Event
 from project_service.domain.memberships import Membership
 from project_service.domain.namespaces import Group, UserNamespace
+from project_service.domain.paths import path_registry
 from project_service.domain.projects import Project
-from project_service.domain.tokens import PersonalAccessToken, digest_of
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.base import Base
 from project_service.kit.db.session import db

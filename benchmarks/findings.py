@@ -31,13 +31,13 @@ from project_service.areas.vulnerabilities.formats.documents import report_json,
 from project_service.areas.vulnerabilities.ingestion import ingestion
 from project_service.areas.vulnerabilities.levels import CONFIDENCES, SEVERITIES
 from project_service.areas.vulnerabilities.models import DISMISSAL, Feedback, Finding
-from project_service.domain import path_registry
 from project_service.domain.access_levels import Role
+from project_service.domain.accounts.tokens import PersonalAccessToken, digest_of
+from project_service.domain.accounts.users import User
 from project_service.domain.memberships import Membership
 from project_service.domain.namespaces import Group
+from project_service.domain.paths import path_registry
 from project_service.domain.projects import Project
-from project_service.domain.tokens import PersonalAccessToken, digest_of
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.base import Base
 from project_service.kit.db.session import db, unit_of_work

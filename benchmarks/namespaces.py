@@ -23,11 +23,11 @@ from sqlalchemy import event, insert, text
 from benchmarks.cache import application_on, new_database
 from benchmarks.figures import Effort, Figure, Target, conclude, effort_of, parser
 from project_service.domain.access_levels import Role
+from project_service.domain.accounts.tokens import PersonalAccessToken, digest_of
+from project_service.domain.accounts.users import User
 from project_service.domain.memberships import Membership, Share
 from project_service.domain.namespaces import Namespace, NamespaceAncestor
 from project_service.domain.projects import Project, Route
-from project_service.domain.tokens import PersonalAccessToken, digest_of
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.base import Base
 from project_service.kit.db.session import db

@@ -33,12 +33,12 @@ from zlib_ng import gzip_ng_threaded
 from benchmarks.cache import CACHE, application_on, home, key_of, new_database, once, plain, settle
 from benchmarks.figures import Effort, Figure, Target, conclude, effort_of, parser
 from benchmarks.load import memory_of
-from project_service.domain import path_registry
+from project_service.domain.accounts.users import User
 from project_service.domain.namespaces import UserNamespace
+from project_service.domain.paths import path_registry
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.notes import Note
-from project_service.domain.users import User
 from project_service.kit.db.base import Base
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.storage import storage

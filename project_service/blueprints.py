@@ -23,21 +23,21 @@ from project_service.areas.alerts.alerts import home as alerts_home
 from project_service.areas.alerts.alerts import list_pages as alert_list_pages
 from project_service.areas.alerts.alerts import pages as alerts_pages
 from project_service.areas.alerts.alerts import routes as alerts
-from project_service.areas.alerts.alerts import statistics_pages as alert_statistics_pages
 from project_service.areas.alerts.integrations import pages as alerts_settings
 from project_service.areas.alerts.integrations import request_pages as alerts_requests
 from project_service.areas.alerts.integrations import routes as alert_integrations
+from project_service.areas.alerts.statistics import statistics_pages as alert_statistics_pages
 from project_service.areas.audit import pages as audit_pages
 from project_service.areas.audit import routes as audit
 from project_service.areas.avatars import pages as avatar_pages
 from project_service.areas.avatars import routes as avatars
 from project_service.areas.environments import pages as environments_pages
 from project_service.areas.environments import routes as environments
+from project_service.areas.error_tracking.effects import home as errors_home
 from project_service.areas.error_tracking.errors import comment_pages as error_comment_pages
-from project_service.areas.error_tracking.errors import event_pages as error_event_pages
-from project_service.areas.error_tracking.errors import home as errors_home
 from project_service.areas.error_tracking.errors import pages as error_pages
 from project_service.areas.error_tracking.errors import routes as error_routes
+from project_service.areas.error_tracking.events import event_pages as error_event_pages
 from project_service.areas.error_tracking.releases import pages as error_release_pages
 from project_service.areas.error_tracking.releases import routes as error_release_routes
 from project_service.areas.error_tracking.settings import pages as error_tracking_pages
@@ -118,7 +118,7 @@ from project_service.areas.vulnerabilities.findings import routes as vulnerabili
 from project_service.areas.webhooks import pages as web_hook_pages
 from project_service.areas.webhooks import routes as web_hooks
 from project_service.domain.namespaces import Group
-from project_service.domain.path_registry import find_by_path
+from project_service.domain.paths.path_registry import find_by_path
 from project_service.domain.projects import Project
 from project_service.domain.repositories import maintenance
 from project_service.kit.http.errors import UnknownRoute

@@ -14,15 +14,16 @@ from flask.globals import request_ctx
 from werkzeug.exceptions import MethodNotAllowed, NotFound
 
 from project_service import areas
-from project_service.access import navigation, openapi, saved_messages
+from project_service.access import openapi
 from project_service.access.api import before_options, method_not_allowed
+from project_service.access.page_parts import navigation, saved_messages
 from project_service.access.pages import CookieSessions, csrf, error_page, is_for_programs, sign_with
 from project_service.areas.accounts.oauth.routes import oauth
-from project_service.areas.alerts.alerts import acknowledging, incidents, silencing
+from project_service.areas.alerts.effects import acknowledging, incidents, silencing
 from project_service.areas.alerts.receivers import delivery_log, own_reports
 from project_service.areas.alerts.receivers.routes import receivers
 from project_service.areas.error_tracking.collection.collector import collector
-from project_service.areas.error_tracking.releases.sentry_api import sentry_api
+from project_service.areas.error_tracking.sentry_cli.sentry_api import sentry_api
 from project_service.areas.heartbeats.call_receiver import calls
 from project_service.areas.instance.probes import probes
 from project_service.areas.notifications.actions import pages as notification_actions
@@ -31,18 +32,20 @@ from project_service.areas.repositories.transport.git_http import git_http
 from project_service.areas.repositories.transport.go_get import go_get
 from project_service.areas.webhooks import sender as web_hook_sender
 from project_service.blueprints import APIS, PAGES
-from project_service.domain import alert_actions, hook_events, own_alerts
+from project_service.domain.alerts import alert_actions, own_alerts
+from project_service.domain.hooks import hook_events
 from project_service.domain.silences import holding as silence_holding
 from project_service.domain.tracker.signals import issue_closed
-from project_service.kit import logs, markdown, metrics
+from project_service.kit import logs, metrics
 from project_service.kit.db import session
 from project_service.kit.http import responses
+from project_service.kit.http.clients.proxies import TrustedProxies
+from project_service.kit.http.clients.view_admission import MAX_BODY_BYTES, ViewAdmission
 from project_service.kit.http.errors import Unavailable
-from project_service.kit.http.proxies import TrustedProxies
 from project_service.kit.http.urls import API, RawPaths, Segment
-from project_service.kit.http.view_admission import MAX_BODY_BYTES, ViewAdmission
 from project_service.kit.security import encryption, key_ring
 from project_service.kit.storage import open_storage
+from project_service.kit.texts import markdown
 from project_service.settings import Settings
 
 REDIS_TIMEOUT_SECONDS = 3

@@ -19,11 +19,11 @@ from hypothesis import HealthCheck, settings
 from sqlalchemy import event, select
 from werkzeug.test import TestResponse
 
+from project_service.domain.accounts.users import User
 from project_service.domain.memberships import Membership
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
 from project_service.domain.repositories.models import Repository
-from project_service.domain.users import User
 from project_service.factory import create_app
 from project_service.kit import clock, jobs
 from project_service.kit.db import migrations

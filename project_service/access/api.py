@@ -24,13 +24,13 @@ from project_service.kit import exact_json
 from project_service.kit.db import large_texts
 from project_service.kit.db.session import reading, unit_of_work
 from project_service.kit.http import pagination, responses, urls
+from project_service.kit.http.clients.view_admission import MAX_BODY_BYTES
 from project_service.kit.http.errors import MethodNotAllowed as NotAllowed
 from project_service.kit.http.errors import ServiceError, Unauthorized
 from project_service.kit.http.list_responses import list_response
 from project_service.kit.http.pagination import Paging
 from project_service.kit.http.parameters import parameters
 from project_service.kit.http.schemas import Schema, load
-from project_service.kit.http.view_admission import MAX_BODY_BYTES
 
 # what links call the parameters of the path
 PATH_NAMES = {"project": "id", "group": "id", "namespace": "id", "user": "id", "token": "id"}

@@ -10,10 +10,10 @@ from sqlalchemy import inspect
 
 from project_service.access.identity import caller
 from project_service.domain.access_levels import Visibility
+from project_service.domain.accounts.users import User, user_by_login
 from project_service.domain.audit import recording
 from project_service.domain.audit.models import AuditEvent
 from project_service.domain.audit.recording import SYSTEM, AuditTarget, Author, Entity
-from project_service.domain.users import User, user_by_login
 from project_service.kit.db.base import Base
 from project_service.kit.db.session import db
 from project_service.kit.security.key_ring import Encrypted

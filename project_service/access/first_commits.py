@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from project_service.domain.accounts.users import User
 from project_service.domain.projects import Project
-from project_service.domain.users import User
 
 AddReadme = Callable[[User, Project], str | None]
 _makers: list[AddReadme] = []

@@ -117,7 +117,7 @@ def _find(find: Callable[[str], Any], text: str) -> Any:
 
 
 def mark_for_server(view: View, options: dict[str, Any]) -> None:
-    """Move the options of a route that are for the web server to its view (``kit/http/admission.py``).
+    """Move the options of a route that are for the web server to its view (``kit/http/clients/admission.py``).
 
     ``reads_repository``: the view reads a repository, so it may wait for git. ``is_long``: its response may be large.
     ``sends_requests``: it waits for another server.

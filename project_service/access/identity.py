@@ -13,12 +13,19 @@ from flask import Request, g, session
 from sqlalchemy import Update, bindparam, func, select, update
 from sqlalchemy.exc import OperationalError
 
-from project_service.domain import project_access, resource_bots, two_factor
+from project_service.domain import project_access
+from project_service.domain.accounts import resource_bots, two_factor
+from project_service.domain.accounts.tokens import (
+    SELF_ROTATE,
+    BrowserSession,
+    OAuthToken,
+    PersonalAccessToken,
+    digest_of,
+)
+from project_service.domain.accounts.users import ACTIVE, BLOCKED, SYSTEM_THEME, User, user_by
 from project_service.domain.instance_settings import value_of
 from project_service.domain.project_access import ProjectAccess, access_of
 from project_service.domain.todos import Todo
-from project_service.domain.tokens import SELF_ROTATE, BrowserSession, OAuthToken, PersonalAccessToken, digest_of
-from project_service.domain.users import ACTIVE, BLOCKED, SYSTEM_THEME, User, user_by
 from project_service.kit import clock
 from project_service.kit.db.base import table_of
 from project_service.kit.db.session import db, reading, rollback, unit_of_work

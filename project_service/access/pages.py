@@ -29,15 +29,15 @@ from sqlalchemy.exc import SQLAlchemyError
 from werkzeug.wrappers import Response
 
 from project_service.access import guards, identity
-from project_service.access.saved_messages import say_saved
+from project_service.access.page_parts.saved_messages import say_saved
 from project_service.domain import project_visits
 from project_service.domain.projects import Project
 from project_service.kit import clock, logs
 from project_service.kit.db.session import reading, unit_of_work
 from project_service.kit.http import urls
+from project_service.kit.http.clients.view_admission import MAX_ANONYMOUS_BODY_BYTES
 from project_service.kit.http.errors import ServiceError, Unauthorized
 from project_service.kit.http.parameters import parameters
-from project_service.kit.http.view_admission import MAX_ANONYMOUS_BODY_BYTES
 from project_service.kit.security import key_ring
 
 SIGN_IN = "sessions.sign_in"  # endpoint

@@ -14,13 +14,13 @@ from project_service.access.identity import Caller
 from project_service.access.roles import role_of
 from project_service.domain import instance_settings
 from project_service.domain.access_levels import Role, Visibility
+from project_service.domain.accounts.users import User
 from project_service.domain.memberships import authorized_namespaces, authorized_projects
 from project_service.domain.namespaces import Group, Namespace, NamespaceAncestor
 from project_service.domain.project_access import ProjectAccess
 from project_service.domain.projects import DISABLED, ENABLED, PRIVATE, Project
 from project_service.domain.tracker.issues import Issue, IssueAssignee
 from project_service.domain.tracker.notes import Note
-from project_service.domain.users import User
 from project_service.kit.db.base import table_of
 from project_service.kit.db.session import db
 

@@ -8,8 +8,8 @@ from project_service.areas.accounts.administration import service as accounts
 from project_service.areas.accounts.sign_in import two_factor
 from project_service.areas.accounts.tokens import service as token_service
 from project_service.cli.parameters import group_named, parse_day, user_named
+from project_service.domain.accounts.tokens import SCOPES
 from project_service.domain.namespaces import PLANS, change_plan
-from project_service.domain.tokens import SCOPES
 from project_service.factory import create_app
 from project_service.kit.db.session import unit_of_work
 

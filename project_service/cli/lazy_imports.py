@@ -7,6 +7,6 @@ from types import ModuleType
 
 def report_files() -> ModuleType:
     """Return the module, imported when it is used."""
-    from project_service.cli import report_files as module  # noqa: PLC0415  # takes a second
+    from project_service.cli.reports import report_files as module  # noqa: PLC0415  # takes a second
 
     return module

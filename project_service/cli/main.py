@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from project_service.cli import error_texts, output, reports
+from project_service.cli import error_texts, output
+from project_service.cli.reports import reports
 from project_service.kit import logs
 from project_service.runtime import serving
 from project_service.runtime.supervisor import ChildFailed

@@ -14,9 +14,9 @@ from typing import IO, TypeVar
 
 import click
 
+from project_service.domain.accounts.users import User, user_by
 from project_service.domain.namespaces import Group, namespace_by
 from project_service.domain.projects import Project, project_by
-from project_service.domain.users import User, user_by
 from project_service.kit.http.fields import Date
 
 Row = TypeVar("Row")

@@ -11,7 +11,7 @@ from project_service.areas.accounts.administration import service as accounts
 from project_service.areas.accounts.tokens import service as token_service
 from project_service.areas.instance import doctor as examination
 from project_service.cli.database import upgrade_database
-from project_service.domain.users import User
+from project_service.domain.accounts.users import User
 from project_service.factory import create_app
 from project_service.kit import jobs
 from project_service.kit.db.session import db, unit_of_work

@@ -15,8 +15,8 @@ from werkzeug.datastructures import FileStorage
 
 from project_service.access.abilities import Ability, judge
 from project_service.access.identity import Caller
+from project_service.domain.accounts.users import User
 from project_service.domain.projects import Project
-from project_service.domain.users import User
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.http.errors import Forbidden, NotFound
 from project_service.kit.storage import CHUNK_BYTES, storage

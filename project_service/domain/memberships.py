@@ -40,9 +40,9 @@ from sqlalchemy.orm import Mapped, joinedload, mapped_column, query_expression, 
 
 from project_service.domain import projects
 from project_service.domain.access_levels import Role
+from project_service.domain.accounts.users import User
 from project_service.domain.namespaces import Namespace, NamespaceAncestor
 from project_service.domain.projects import Project
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.base import Key, Model, Timestamps, table_of
 from project_service.kit.db.session import db

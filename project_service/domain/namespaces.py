@@ -13,7 +13,7 @@ from sqlalchemy import ForeignKey, Index, Select, func, insert, literal, select,
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.domain.access_levels import Visibility
-from project_service.domain.users import User
+from project_service.domain.accounts.users import User
 from project_service.kit.db import text_search
 from project_service.kit.db.base import Base, Key, Model, Timestamps, table_of, unique_unless_deleting
 from project_service.kit.db.session import db, one

@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy import ForeignKey, Index, Select, select
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
+from project_service.domain.accounts.users import User
 from project_service.domain.projects import Project
-from project_service.domain.users import User
 from project_service.kit.db.base import Model, index_where_present
 
 UPLOADS_FOLDER = "uploads"  # in archives, and in the folder of the project in the storage

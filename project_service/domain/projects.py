@@ -11,8 +11,8 @@ from sqlalchemy import ForeignKey, Index, Select, bindparam, false, func, select
 from sqlalchemy.orm import Mapped, contains_eager, mapped_column, relationship
 
 from project_service.domain.access_levels import Visibility
+from project_service.domain.accounts.users import User
 from project_service.domain.namespaces import Namespace, NamespaceAncestor
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db import text_search
 from project_service.kit.db.base import Base, Key, Model, Timestamps, table_of, unique_unless_deleting

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from sqlalchemy import Column, ColumnElement, Table, delete, select, update
 
-from project_service.domain.avatars import remove_avatars
-from project_service.domain.bots import GHOST, bot
+from project_service.domain.accounts.avatars import remove_avatars
+from project_service.domain.accounts.bots import GHOST, bot
+from project_service.domain.accounts.users import User
 from project_service.domain.namespaces import Namespace, UserNamespace, descendants_of
 from project_service.domain.projects import Project, folder_of, projects_below
 from project_service.domain.repositories import eviction, models, packs
-from project_service.domain.users import User
 from project_service.kit import jobs
 from project_service.kit.db.base import Base, table_of
 from project_service.kit.db.session import db

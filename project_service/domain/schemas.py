@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from project_service.domain.access_levels import Visibility
+from project_service.domain.accounts.user_pictures import picture_address
+from project_service.domain.accounts.users import User
 from project_service.domain.namespaces import GROUP, Namespace
 from project_service.domain.projects import DISABLED, ENABLED, Project
-from project_service.domain.user_pictures import picture_address
-from project_service.domain.users import User
 from project_service.kit.http import fields, urls
 from project_service.kit.http.schemas import Embedded, Schema
 

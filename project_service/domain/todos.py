@@ -10,9 +10,9 @@ from typing import TypedDict
 from sqlalchemy import ColumnElement, ForeignKey, Index, Update, delete, select, text, update
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
+from project_service.domain.accounts.users import User
 from project_service.domain.projects import Project
 from project_service.domain.tracker.notes import Note
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.base import Model, Timestamps, index_where_present
 from project_service.kit.db.session import db, insert, one

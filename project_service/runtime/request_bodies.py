@@ -22,7 +22,7 @@ from werkzeug.exceptions import (
 )
 
 from project_service.kit.concurrency import Busy, ConcurrencyLimiter, ShareLimits, Shares
-from project_service.kit.http.admission import Admission, RequestSender, Work
+from project_service.kit.http.clients.admission import Admission, RequestSender, Work
 
 GRACE_SECONDS = 10.0
 MIN_BYTES_PER_SECOND = 1000

@@ -21,7 +21,7 @@ from werkzeug.exceptions import ClientDisconnected, HTTPException, ServiceUnavai
 from werkzeug.wsgi import FileWrapper
 
 from project_service.kit.concurrency import Busy, ConcurrencyLimiter, ShareLimits
-from project_service.kit.http.admission import (
+from project_service.kit.http.clients.admission import (
     CODE,
     GIT,
     OUTGOING,

@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import select
 
-from project_service.access import panels
-from project_service.access.home_scope import HomeScope
+from project_service.access.page_parts import panels
+from project_service.access.page_parts.home_scope import HomeScope
 from project_service.domain.access_levels import Role
 from project_service.domain.projects import Project
 from project_service.kit import clock

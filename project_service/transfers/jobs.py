@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Row, func, select, update
 
-from project_service.domain.users import User
+from project_service.domain.accounts.users import User
 from project_service.kit import clock, jobs
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.storage import storage

@@ -9,9 +9,9 @@ from typing import Any
 from sqlalchemy import JSON, ForeignKey, Index
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
-from project_service.domain import path_rules
+from project_service.domain.accounts.users import User
+from project_service.domain.paths import path_rules
 from project_service.domain.projects import Project
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.base import Model, Timestamps
 from project_service.kit.security.key_ring import Encrypted

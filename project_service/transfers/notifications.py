@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from project_service.domain import todos
+from project_service.domain.accounts.users import ACTIVE, User
 from project_service.domain.projects import Project
 from project_service.domain.todos import TodoAction
-from project_service.domain.users import ACTIVE, User
 from project_service.kit import mail
 from project_service.transfers.models import FAILED, ProjectExport
 

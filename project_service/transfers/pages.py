@@ -8,13 +8,14 @@ from urllib.parse import urlencode
 
 from flask import redirect, render_template, request
 
-from project_service.access import panels, sections
 from project_service.access.abilities import Ability
 from project_service.access.identity import caller, current_user
+from project_service.access.page_parts import panels, sections
 from project_service.access.pages import PageBlueprint
 from project_service.areas.projects.queries import namespaces_for_projects
 from project_service.areas.projects.service import delete_project, path_from
-from project_service.domain import instance_settings, path_rules
+from project_service.domain import instance_settings
+from project_service.domain.paths import path_rules
 from project_service.domain.projects import Project
 from project_service.kit import mail
 from project_service.kit.http.errors import BodyTooLarge, InsufficientStorage, Invalid, UnknownRoute, Unprocessable

@@ -10,11 +10,12 @@ from project_service.access import audit
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
 from project_service.areas.projects.service import ProjectLimitReached, create_project
-from project_service.domain import instance_settings, path_registry, path_rules
+from project_service.domain import instance_settings
+from project_service.domain.accounts.users import User
 from project_service.domain.namespaces import Namespace, namespace_by, namespace_of
+from project_service.domain.paths import path_registry, path_rules
 from project_service.domain.projects import Project
 from project_service.domain.rate_limits import RateLimit
-from project_service.domain.users import User
 from project_service.kit import logs
 from project_service.kit.db.session import db, unit_of_work, writing
 from project_service.kit.http.errors import (

@@ -6,8 +6,8 @@ import datetime as dt
 
 import pytest
 
-from project_service.domain.tokens import PersonalAccessToken, digest_of
-from project_service.domain.users import User
+from project_service.domain.accounts.tokens import PersonalAccessToken, digest_of
+from project_service.domain.accounts.users import User
 from project_service.kit import clock
 from project_service.kit.db.session import db
 from tests.support.sample_data import ADA, MAX, NOBODY, reload

@@ -10,11 +10,11 @@ import pytest
 
 from project_service.areas.error_tracking.settings.models import ErrorTrackingSetting
 from project_service.areas.variables.models import FILE, Variable
+from project_service.domain.accounts.tokens import PersonalAccessToken
 from project_service.domain.memberships import Membership
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
 from project_service.domain.repositories.protected_refs import ProtectedBranch, ProtectedTag
-from project_service.domain.tokens import PersonalAccessToken
 from project_service.kit import clock
 from project_service.kit.db.session import db
 from tests.support import sample_data

@@ -7,8 +7,8 @@ import datetime as dt
 import pytest
 from flask import render_template_string
 
-from project_service.access.navigation import NavigationLink, divided, initials
-from project_service.access.reader_times import duration
+from project_service.access.page_parts.navigation import NavigationLink, divided, initials
+from project_service.access.page_parts.reader_times import duration
 from tests.support.sample_data import MAX
 
 

@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from project_service.domain.accounts.sign_ins import MAX_FAILURES_OF_ACCOUNT
+from project_service.domain.accounts.tokens import BrowserSession
+from project_service.domain.accounts.users import BLOCKED, User
 from project_service.domain.rate_limits import RateLimitWindow
-from project_service.domain.sign_ins import MAX_FAILURES_OF_ACCOUNT
-from project_service.domain.tokens import BrowserSession
-from project_service.domain.users import BLOCKED, User
 from project_service.kit.db.session import db
 from project_service.kit.security import passwords
 from tests.support.sample_data import PASSWORD, make_user

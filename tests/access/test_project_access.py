@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import select
 
 from project_service.domain.access_levels import Role
+from project_service.domain.accounts.users import User
 from project_service.domain.memberships import role_in
 from project_service.domain.project_access import ProjectAccess, find_access
-from project_service.domain.users import User
 from project_service.kit.db.session import db
 from tests.support import sample_data
 from tests.support.sample_data import GUS, OLIVE, SAM

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import update
 
+from project_service.domain.accounts.tokens import PersonalAccessToken
+from project_service.domain.accounts.users import BLOCKED, User
 from project_service.domain.memberships import Membership
-from project_service.domain.tokens import PersonalAccessToken
-from project_service.domain.users import BLOCKED, User
 from project_service.kit.db.session import db, unit_of_work
 from tests.support.sample_data import DEV, GUS, MAX, OLIVE
 

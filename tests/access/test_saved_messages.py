@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from project_service.access.saved_messages import sentence_of
+from project_service.access.page_parts.saved_messages import sentence_of
 
 
 @pytest.mark.parametrize(

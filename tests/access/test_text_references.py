@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from project_service.access import text_references
 from project_service.access.identity import Caller
+from project_service.access.references import text_references
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.labels import Label
-from project_service.kit import markdown
+from project_service.kit.texts import markdown
 from tests.support.sample_data import GUS, MAX, make_label, make_project
 from tests.support.visitors import store
 

@@ -18,18 +18,18 @@ from project_service.areas.accounts.tokens import service as token_service
 from project_service.areas.instance import service as instance
 from project_service.areas.projects import service as projects
 from project_service.areas.variables.models import Variable
-from project_service.domain import path_registry
 from project_service.domain.access_levels import Role
+from project_service.domain.accounts.tokens import PersonalAccessToken
+from project_service.domain.accounts.users import User
 from project_service.domain.events.models import Event
 from project_service.domain.memberships import Membership, Share
 from project_service.domain.namespaces import Group, namespace_of
+from project_service.domain.paths import path_registry
 from project_service.domain.projects import Project
 from project_service.domain.repositories.protected_refs import ProtectedTag
-from project_service.domain.tokens import PersonalAccessToken
 from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.milestones import Milestone
-from project_service.domain.users import User
 from project_service.kit.db.session import db
 from project_service.transfers.exporting import exporter
 from project_service.transfers.models import ProjectExport

@@ -15,7 +15,8 @@ from click.testing import CliRunner
 from werkzeug.serving import make_server
 from werkzeug.wrappers import Response
 
-from project_service.cli import main, report_uploads
+from project_service.cli import main
+from project_service.cli.reports import report_uploads
 from tests.areas.vulnerabilities.tracking.test_tracking import result, sarif
 from tests.cli.test_report_command import stored
 from tests.support import sample_data

@@ -13,8 +13,8 @@ from sqlalchemy import select
 from project_service.access.identity import ANONYMOUS, Caller
 from project_service.access.rules import sees, visible_groups, visible_projects
 from project_service.areas.members.queries import all_members_of
-from project_service.domain import path_registry
 from project_service.domain.access_levels import MEMBER_ROLES, Role, Visibility
+from project_service.domain.accounts.users import User
 from project_service.domain.memberships import (
     Membership,
     Share,
@@ -29,8 +29,8 @@ from project_service.domain.memberships import (
     user_ids_with,
 )
 from project_service.domain.namespaces import Group, Namespace, groups
+from project_service.domain.paths import path_registry
 from project_service.domain.projects import Project, projects
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.session import db
 from tests.support.sample_data import make_user

@@ -19,18 +19,18 @@ from project_service.areas.notifications.models import NotificationChannel, Noti
 from project_service.areas.variables.models import GroupVariable, InstanceVariable, Variable
 from project_service.areas.vulnerabilities.models import Finding, Pipeline
 from project_service.areas.webhooks.models import WebHook, WebHookLog
+from project_service.domain.accounts.resource_bots import ResourceBot
+from project_service.domain.accounts.tokens import PersonalAccessToken
+from project_service.domain.accounts.users import User
 from project_service.domain.heartbeats.models import Heartbeat
 from project_service.domain.memberships import Membership
 from project_service.domain.notifications.models import NotificationRule
 from project_service.domain.projects import Project
 from project_service.domain.repositories.protected_refs import ProtectedBranch, ProtectedTag
-from project_service.domain.resource_bots import ResourceBot
 from project_service.domain.silences.models import Silence
-from project_service.domain.tokens import PersonalAccessToken
 from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.labels import Label
 from project_service.domain.tracker.notes import Note
-from project_service.domain.users import User
 from project_service.kit.db.session import db
 from project_service.kit.security import signed_links
 from tests.support.route_survey import addresses, api_rules

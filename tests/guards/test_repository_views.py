@@ -12,7 +12,8 @@ from typing import Any
 
 from flask import Flask
 
-from project_service.access import panels, search_scopes
+from project_service.access.page_parts import panels
+from project_service.access.references import search_scopes
 from project_service.areas.notifications.channels import service as channels
 from project_service.areas.repositories import code_reading
 from project_service.domain.repositories import git, views

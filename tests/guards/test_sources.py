@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from flask import Flask
 
-from project_service.kit.http.proxies import TrustedProxies
+from project_service.kit.http.clients.proxies import TrustedProxies
 from project_service.kit.http.urls import RawPaths
 
 ROOT = Path(__file__).parents[2]

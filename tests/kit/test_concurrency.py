@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from project_service.kit.concurrency import ConcurrencyLimiter, ShareLimits
-from project_service.kit.http.admission import RequestSender
+from project_service.kit.http.clients.admission import RequestSender
 
 ONE_AFTER_ANOTHER = ShareLimits(2, 2, 2, 2, 2)
 MANY = ShareLimits(1000, 1000, 1000, 1000, 1000)

@@ -9,7 +9,7 @@ import resource
 import pytest
 from pygments.lexers import get_lexer_by_name
 
-from project_service.kit import highlighting
+from project_service.kit.texts import highlighting
 
 SOURCES = {
     "python": ['"""Some', 'text."""', "", "def f(a: int) -> str:", "    return f'<{a}>' + \"&\"", "\tx = 1 # é 🎉"],

@@ -14,9 +14,9 @@ from flask import g
 from hypothesis import given
 from hypothesis import strategies as st
 
-from project_service.access.text_references import TextReferences
+from project_service.access.references.text_references import TextReferences
 from project_service.domain.projects import Project
-from project_service.kit import markdown, text_links
+from project_service.kit.texts import markdown, text_links
 
 NAMES = {"class", "rel", "loading", "referrerpolicy", "type", "disabled", "tabindex"}
 ADDRESS = re.compile(r"(?:https?|mailto):|(?![a-z][a-z0-9+.-]*:)", re.IGNORECASE)

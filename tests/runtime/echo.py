@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from project_service.kit.http.admission import PlainAdmission, RequestSender, Work
-from project_service.kit.http.proxies import network_of
+from project_service.kit.http.clients.admission import PlainAdmission, RequestSender, Work
+from project_service.kit.http.clients.proxies import network_of
 
 BIG = 64 * 1024 * 1024
 

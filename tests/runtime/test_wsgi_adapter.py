@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from project_service.kit.concurrency import ShareLimits
-from project_service.kit.http.admission import CODE, PlainAdmission, RequestSender, Work
+from project_service.kit.http.clients.admission import CODE, PlainAdmission, RequestSender, Work
 from project_service.runtime import request_bodies
 from project_service.runtime.wsgi_adapter import RUNNING, WAITING, WsgiAdapter
 

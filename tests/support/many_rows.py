@@ -13,6 +13,7 @@ from project_service.areas.alerts.models import TARGET, Alert, AlertIntegration,
 from project_service.areas.members.models import Invitation
 from project_service.areas.vulnerabilities.models import Feedback, Finding
 from project_service.areas.webhooks.models import WebHook
+from project_service.domain.accounts.users import User
 from project_service.domain.events import recording
 from project_service.domain.events.models import Action, Event
 from project_service.domain.heartbeats.models import Heartbeat
@@ -21,7 +22,6 @@ from project_service.domain.todos import Todo
 from project_service.domain.tracker.issues import Issue, IssueAssignee
 from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.tracker.notes import TYPES, Note
-from project_service.domain.users import User
 from project_service.kit.db.base import Base
 from project_service.kit.db.session import db, unit_of_work
 from project_service.transfers.models import ImportFailure, ProjectExport

@@ -31,25 +31,26 @@ from project_service.areas.members.models import Invitation
 from project_service.areas.notifications.messages import ChannelMessage
 from project_service.areas.notifications.models import NotificationChannel, NotificationDelivery
 from project_service.areas.webhooks.models import WebHook, WebHookLog
-from project_service.domain import avatars, path_registry
 from project_service.domain.access_levels import Role, Visibility
+from project_service.domain.accounts import avatars
+from project_service.domain.accounts.resource_bots import create_bot
+from project_service.domain.accounts.tokens import PersonalAccessToken, digest_of
+from project_service.domain.accounts.users import User
 from project_service.domain.audit import recording
 from project_service.domain.heartbeats.models import Heartbeat, HeartbeatPing
 from project_service.domain.memberships import Membership, Share
 from project_service.domain.namespaces import Group, Namespace, NamespaceAncestor, UserNamespace, namespace_of
+from project_service.domain.paths import path_registry
 from project_service.domain.project_files import ProjectFile
 from project_service.domain.projects import Project, Route
 from project_service.domain.repositories.releases import Release, ReleaseLink
-from project_service.domain.resource_bots import create_bot
 from project_service.domain.silences.models import Silence
 from project_service.domain.todos import Todo
-from project_service.domain.tokens import PersonalAccessToken, digest_of
 from project_service.domain.tracker.counters import next_iid
 from project_service.domain.tracker.labels import Label, LabelPriority
 from project_service.domain.tracker.merge_requests import TARGET as MERGE_REQUEST
 from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.tracker.notes import Note
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.deliveries import DeliveryPayload

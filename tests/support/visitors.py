@@ -29,19 +29,19 @@ from project_service.areas.notifications.models import NotificationChannel
 from project_service.areas.variables.models import GroupVariable, InstanceVariable, Variable
 from project_service.areas.vulnerabilities.models import Finding
 from project_service.domain.access_levels import Role
+from project_service.domain.accounts.tokens import SESSION_LENGTH, BrowserSession, digest_of
+from project_service.domain.accounts.users import User
 from project_service.domain.namespaces import Group
 from project_service.domain.notifications.models import NotificationRule
 from project_service.domain.projects import Project
 from project_service.domain.repositories.models import Repository
 from project_service.domain.repositories.protected_refs import ProtectedBranch, ProtectedTag
-from project_service.domain.tokens import SESSION_LENGTH, BrowserSession, digest_of
 from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.issue_links import IssueLink
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.notes import Note
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.session import db
 from project_service.kit.security import passwords, signed_links, tokens

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from flask import current_app
 
-from project_service.domain.tokens import PersonalAccessToken
-from project_service.domain.users import User
+from project_service.domain.accounts.tokens import PersonalAccessToken
+from project_service.domain.accounts.users import User
 from project_service.kit import clock, mail
 
 MAX_LISTED_TOKENS = 50

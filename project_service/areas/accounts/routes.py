@@ -16,10 +16,10 @@ from project_service.areas.accounts.administration import service
 from project_service.areas.accounts.sign_in import two_factor
 from project_service.areas.accounts.tokens import queries, schemas
 from project_service.areas.accounts.tokens import service as token_service
-from project_service.domain.avatars import set_avatar
+from project_service.domain.accounts.avatars import set_avatar
+from project_service.domain.accounts.tokens import SELF_ROTATE, PersonalAccessToken
+from project_service.domain.accounts.users import User, find_user
 from project_service.domain.schemas import UserBasicSchema
-from project_service.domain.tokens import SELF_ROTATE, PersonalAccessToken
-from project_service.domain.users import User, find_user
 from project_service.kit.http.errors import BadRequest, Forbidden, MethodNotAllowed, RecordNotFound, Unauthorized
 from project_service.kit.http.preconditions import unmodified
 

@@ -10,7 +10,8 @@ from typing import Any, Self
 from sqlalchemy import ColumnElement, and_, or_
 
 from project_service.domain.events.models import Action, Event
-from project_service.domain.tracker import designs, issues, merge_requests, milestones, notes, snippets, wiki_pages
+from project_service.domain.tracker import issues, merge_requests, milestones, notes
+from project_service.domain.tracker.documents import designs, snippets, wiki_pages
 
 STORED_TYPES = {
     "issue": issues.TARGET,

@@ -8,13 +8,13 @@ from typing import Any
 from flask import request
 from sqlalchemy import Select
 
-from project_service.access import panels
 from project_service.access.identity import caller
+from project_service.access.page_parts import panels
 from project_service.areas.activity import queries
 from project_service.areas.activity.sentences import sentence_of
 from project_service.areas.activity.targets import events_with_targets
+from project_service.domain.accounts.users import User
 from project_service.domain.projects import Project
-from project_service.domain.users import User
 from project_service.kit.http.pagination import Listing, listing_of
 
 FILTERS: dict[str, tuple[str, dict[str, str]]] = {

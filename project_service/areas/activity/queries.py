@@ -23,17 +23,17 @@ from project_service.areas.activity.visibility import (
     visibility_by_project_of_author,
     visibility_of,
 )
+from project_service.domain.accounts.users import ACTIVE, User
 from project_service.domain.events.models import Event
 from project_service.domain.project_access import ProjectAccess
 from project_service.domain.projects import Project
 from project_service.domain.repositories.models import CODE, Repository
-from project_service.domain.tracker.designs import Design
+from project_service.domain.tracker.documents.designs import Design
+from project_service.domain.tracker.documents.wiki_pages import WikiPage
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.notes import Note
-from project_service.domain.tracker.wiki_pages import WikiPage
-from project_service.domain.users import ACTIVE, User
 from project_service.kit.db.session import db
 from project_service.kit.http.pagination import MAX_COUNTED_ROWS
 

@@ -9,8 +9,8 @@ from project_service.access.api import ApiBlueprint, WithSchema
 from project_service.access.identity import caller
 from project_service.areas.activity import queries, schemas
 from project_service.areas.activity.targets import events_with_targets
+from project_service.domain.accounts.users import find_user_by
 from project_service.domain.project_access import ProjectAccess
-from project_service.domain.users import find_user_by
 
 api = ApiBlueprint("events", __name__, description="Activity events of users and projects.")
 

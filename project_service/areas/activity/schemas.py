@@ -7,7 +7,7 @@ from typing import Any
 from project_service.areas.activity.filters import STORED_TYPES
 from project_service.domain.events.models import Action, Event
 from project_service.domain.schemas import UserBasicSchema
-from project_service.domain.tracker import designs, wiki_pages
+from project_service.domain.tracker.documents import designs, wiki_pages
 from project_service.domain.tracker.schemas import NoteSchema
 from project_service.kit.http import fields
 from project_service.kit.http.pagination import PagingSchema

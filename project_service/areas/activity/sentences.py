@@ -8,7 +8,8 @@ from typing import Any
 from project_service.areas.activity.schemas import action_name
 from project_service.areas.activity.targets import title_of
 from project_service.domain.events.models import Action
-from project_service.domain.tracker import designs, issues, merge_requests, milestones, wiki_pages
+from project_service.domain.tracker import issues, merge_requests, milestones
+from project_service.domain.tracker.documents import designs, wiki_pages
 from project_service.domain.tracker.issues import INCIDENT
 from project_service.domain.tracker.notes import Note, Subject
 from project_service.kit.http import urls

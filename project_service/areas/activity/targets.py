@@ -14,18 +14,19 @@ from sqlalchemy import Select, bindparam, select
 from sqlalchemy.orm import joinedload, raiseload
 from sqlalchemy.orm.interfaces import ORMOption
 
+from project_service.domain.accounts.users import User
 from project_service.domain.events.models import Event
 from project_service.domain.projects import Project
 from project_service.domain.repositories.contents import commit_titles
-from project_service.domain.tracker import designs, issues, merge_requests, milestones, snippets, wiki_pages
-from project_service.domain.tracker.designs import Design
+from project_service.domain.tracker import issues, merge_requests, milestones
+from project_service.domain.tracker.documents import designs, snippets, wiki_pages
+from project_service.domain.tracker.documents.designs import Design
+from project_service.domain.tracker.documents.snippets import Snippet
+from project_service.domain.tracker.documents.wiki_pages import WikiPage
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.notes import COMMIT, FINDERS, NOTE_TYPES, TARGET, Note, add_resolutions
-from project_service.domain.tracker.snippets import Snippet
-from project_service.domain.tracker.wiki_pages import WikiPage
-from project_service.domain.users import User
 from project_service.kit.db import large_texts
 from project_service.kit.db.base import Base, table_of
 from project_service.kit.db.session import db

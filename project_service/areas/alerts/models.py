@@ -9,11 +9,11 @@ from typing import Any
 from sqlalchemy import ForeignKey, Index, UniqueConstraint, case, text
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
+from project_service.domain.accounts.users import User
 from project_service.domain.projects import Project
 from project_service.domain.silences.models import Silence
 from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.issues import Issue
-from project_service.domain.users import User
 from project_service.kit.db import text_search
 from project_service.kit.db.base import Model, Timestamps, index_where_present, table_of
 from project_service.kit.db.text_search import TextIndex

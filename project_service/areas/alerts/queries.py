@@ -16,12 +16,12 @@ from project_service.areas.alerts.models import (
     Status,
 )
 from project_service.domain.access_levels import Role
+from project_service.domain.accounts.users import ACTIVE, User
 from project_service.domain.memberships import members_for_choice
 from project_service.domain.projects import Project, RedirectRoute
 from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.notes import Note, Subject, add_finder
-from project_service.domain.users import ACTIVE, User
 from project_service.kit.db.session import NO_LAZY_LOADING, db, one
 from project_service.kit.http.errors import RecordNotFound
 from project_service.kit.http.pagination import MAX_COUNTED_ROWS

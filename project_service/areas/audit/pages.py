@@ -8,15 +8,15 @@ from typing import Any
 
 from flask import Response, render_template, request
 
-from project_service.access import navigation
 from project_service.access.abilities import Ability
+from project_service.access.page_parts import navigation
 from project_service.access.pages import PageBlueprint
 from project_service.areas.audit import queries, sentences
+from project_service.domain.accounts.users import user_by
 from project_service.domain.audit.models import AuditEvent
 from project_service.domain.audit.recording import INSTANCE_TYPE
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
-from project_service.domain.users import user_by
 from project_service.kit.db.session import db, reading
 from project_service.kit.http.csv_files import csv_response
 from project_service.kit.http.pagination import read_page

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from markupsafe import escape
 
-from project_service.access.navigation import initials
-from project_service.domain.users import User
+from project_service.access.page_parts.navigation import initials
+from project_service.domain.accounts.users import User
 
 # the colours of .shade-0 to .shade-7 of static/style.css, all dark enough for white letters
 COLOURS = ("#5b4bc4", "#17663a", "#8a5300", "#1f6bb0", "#b3261e", "#00585e", "#6b2fb3", "#4d5660")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flask_wtf.file import FileField
 
-from project_service.domain.avatars import ENDINGS, MAX_BYTES
+from project_service.domain.accounts.avatars import ENDINGS, MAX_BYTES
 from project_service.kit.http.forms import Form
 
 ACCEPTED = ",".join(f".{ending}" for ending in ENDINGS)

@@ -6,18 +6,18 @@ from typing import Any
 
 from flask import Response, flash, redirect, render_template, request
 
-from project_service.access import navigation
 from project_service.access.abilities import Ability, judge
 from project_service.access.identity import caller, current_user
+from project_service.access.page_parts import navigation
 from project_service.access.pages import PageBlueprint
 from project_service.access.roles import find_project
 from project_service.areas.avatars import drawing, serving
 from project_service.areas.avatars.forms import PictureForm
-from project_service.domain import user_pictures
-from project_service.domain.avatars import Owner, set_avatar
+from project_service.domain.accounts import user_pictures
+from project_service.domain.accounts.avatars import Owner, set_avatar
+from project_service.domain.accounts.users import find_user, user_by
 from project_service.domain.namespaces import Group, find_group
 from project_service.domain.projects import Project
-from project_service.domain.users import find_user, user_by
 from project_service.kit.http.errors import Invalid
 
 pages = PageBlueprint("avatar_pages", __name__)

@@ -11,11 +11,11 @@ from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint
 from project_service.access.identity import current_user
 from project_service.areas.avatars import serving
-from project_service.domain import avatars
+from project_service.domain.accounts import avatars
+from project_service.domain.accounts.user_pictures import gravatar_of, picture_address
+from project_service.domain.accounts.users import User, users
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
-from project_service.domain.user_pictures import gravatar_of, picture_address
-from project_service.domain.users import User, users
 from project_service.kit.db.session import db
 from project_service.kit.http import fields as parameters
 from project_service.kit.http.schemas import Schema

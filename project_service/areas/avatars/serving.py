@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from flask import Response, request
 
-from project_service.domain import avatars
-from project_service.domain.avatars import Owner
+from project_service.domain.accounts import avatars
+from project_service.domain.accounts.avatars import Owner
 from project_service.kit.http import raw_content
 
 POLICY = "default-src 'none'; sandbox"

@@ -6,8 +6,8 @@ from typing import Any
 
 from flask import redirect, render_template, request
 
-from project_service.access import navigation, panels
 from project_service.access.abilities import Ability
+from project_service.access.page_parts import navigation, panels
 from project_service.access.pages import PageBlueprint
 from project_service.areas.environments import service
 from project_service.areas.environments.forms import EnvironmentForm

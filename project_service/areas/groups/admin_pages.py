@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from flask import render_template, request
 
-from project_service.access import navigation
 from project_service.access.abilities import Ability
 from project_service.access.identity import caller
+from project_service.access.page_parts import navigation
 from project_service.access.pages import PageBlueprint
 from project_service.areas.groups import queries
 from project_service.kit.http.pagination import read_page

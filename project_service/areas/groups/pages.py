@@ -6,10 +6,10 @@ from typing import Any
 
 from flask import redirect, render_template, request
 
-from project_service.access import health_marks, navigation
 from project_service.access.abilities import Ability, judge
-from project_service.access.home_scope import HomeScope
 from project_service.access.identity import caller, current_user
+from project_service.access.page_parts import health_marks, navigation
+from project_service.access.page_parts.home_scope import HomeScope
 from project_service.access.pages import PageBlueprint
 from project_service.areas.groups import queries, service
 from project_service.areas.groups.forms import GroupForm

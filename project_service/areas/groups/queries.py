@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import contains_eager, joinedload
 
 from project_service.access.identity import Caller
-from project_service.access.open_issue_counts import add_open_issues
+from project_service.access.page_parts.open_issue_counts import add_open_issues
 from project_service.access.rules import own_groups, visible_groups, visible_projects
 from project_service.domain.access_levels import Role
 from project_service.domain.memberships import Share, add_shares, authorized_namespaces

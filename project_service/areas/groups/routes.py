@@ -10,7 +10,7 @@ from project_service.access.api import ApiBlueprint
 from project_service.access.guards import numeric
 from project_service.access.identity import caller, current_user
 from project_service.areas.groups import queries, schemas, service
-from project_service.domain.avatars import set_avatar
+from project_service.domain.accounts.avatars import set_avatar
 from project_service.domain.namespaces import Group, find_group
 from project_service.domain.schemas import ShareCreateSchema
 from project_service.kit.http.errors import BadRequest, Invalid

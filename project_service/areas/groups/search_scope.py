@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from project_service.access import search_scopes
+from project_service.access.references import search_scopes
+from project_service.access.references.search_scopes import GROUP, INSTANCE, Hit, Matches, Search, SearchScope
 from project_service.access.rules import visible_groups
-from project_service.access.search_scopes import GROUP, INSTANCE, Hit, Matches, Search, SearchScope
 from project_service.domain.namespaces import TEXTS, Group, descendants_of, groups
 
 

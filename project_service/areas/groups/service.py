@@ -8,14 +8,15 @@ from typing import Any, TypedDict, Unpack
 from project_service.access import audit
 from project_service.access.identity import Caller
 from project_service.areas.groups import stored_settings
-from project_service.domain import instance_settings, path_registry, path_rules, removal
+from project_service.domain import instance_settings, removal
 from project_service.domain.access_levels import Role, Visibility
+from project_service.domain.accounts.users import User
 from project_service.domain.audit.recording import AuditTarget
+from project_service.domain.hooks.place_payloads import CREATED, REMOVED, announce_group
 from project_service.domain.memberships import Membership, Share
 from project_service.domain.namespaces import MAX_NAMESPACE_DEPTH, Group, change_plan
-from project_service.domain.place_payloads import CREATED, REMOVED, announce_group
+from project_service.domain.paths import path_registry, path_rules
 from project_service.domain.repositories.refs import is_like_sha, is_valid_name
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.locking import delete_locked
 from project_service.kit.db.session import add_unique, db

@@ -6,9 +6,9 @@ from typing import Any
 
 from flask import flash, redirect, render_template
 
-from project_service.access import navigation
 from project_service.access.abilities import Ability
 from project_service.access.identity import caller
+from project_service.access.page_parts import navigation
 from project_service.access.pages import PageBlueprint
 from project_service.areas.groups import service
 from project_service.areas.groups.forms import GroupDeleteForm, GroupDetailsForm, GroupPathForm

@@ -6,8 +6,8 @@ from typing import Any
 
 from flask import flash, redirect, render_template, request, url_for
 
-from project_service.access import navigation
 from project_service.access.abilities import Ability
+from project_service.access.page_parts import navigation
 from project_service.access.pages import PageBlueprint
 from project_service.areas.heartbeats import queries, service
 from project_service.areas.heartbeats.forms import HeartbeatForm, form_of

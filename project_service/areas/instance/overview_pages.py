@@ -9,16 +9,16 @@ from typing import Any
 from flask import current_app, flash, redirect, render_template
 from sqlalchemy import Select, select, text
 
-from project_service.access import navigation
 from project_service.access.abilities import Ability
 from project_service.access.identity import current_user
+from project_service.access.page_parts import navigation
 from project_service.access.pages import PageBlueprint
 from project_service.areas.instance import probes
 from project_service.areas.instance.version import OWN
+from project_service.domain.accounts.users import User
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
 from project_service.domain.rate_limits import RateLimit
-from project_service.domain.users import User
 from project_service.kit import jobs, mail
 from project_service.kit.db.session import db
 from project_service.kit.http.forms import Form

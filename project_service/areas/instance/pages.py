@@ -8,8 +8,8 @@ from typing import Any
 
 from flask import current_app, flash, redirect, render_template, request
 
-from project_service.access import navigation
 from project_service.access.abilities import Ability
+from project_service.access.page_parts import navigation
 from project_service.access.pages import PageBlueprint
 from project_service.areas.instance import doctor, probes, service, setting_texts
 from project_service.areas.instance.forms import SettingsForm

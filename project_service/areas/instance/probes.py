@@ -12,8 +12,8 @@ from sqlalchemy import text
 
 from project_service.kit import jobs, metrics
 from project_service.kit.db.session import db, unit_of_work
+from project_service.kit.http.clients.proxies import WAS_FORWARDED
 from project_service.kit.http.errors import DISK_FULL_ERRNOS, Forbidden
-from project_service.kit.http.proxies import WAS_FORWARDED
 from project_service.kit.jobs import rq_worker
 from project_service.kit.security import encryption, tokens
 from project_service.kit.storage import storage

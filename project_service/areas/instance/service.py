@@ -8,12 +8,14 @@ from typing import Any, Required, TypedDict, Unpack
 
 from project_service.access import audit
 from project_service.areas.instance.schemas import SettingsUpdateSchema
-from project_service.domain import instance_settings, path_rules, two_factor
+from project_service.domain import instance_settings
+from project_service.domain.accounts import two_factor
+from project_service.domain.accounts.users import user_by
 from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.instance_settings import FeatureGate
 from project_service.domain.namespaces import GROUP, namespace_by
+from project_service.domain.paths import path_rules
 from project_service.domain.projects import project_by
-from project_service.domain.users import user_by
 from project_service.kit.http.errors import BadParameters, BadRequest, Invalid
 from project_service.kit.http.schemas import load
 from project_service.kit.security.outgoing_http import rules

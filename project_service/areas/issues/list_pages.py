@@ -9,21 +9,21 @@ from typing import Any
 from flask import flash, redirect, render_template, request
 from sqlalchemy import select
 
-from project_service.access import navigation
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller, current_user
+from project_service.access.page_parts import navigation
 from project_service.access.pages import PageBlueprint
 from project_service.access.rules import may_change_issue, visible_issues
 from project_service.areas.issues import service
 from project_service.areas.issues.listing import IssueListing
 from project_service.areas.issues.queries import IssueFilter
+from project_service.domain.accounts.users import user_by
 from project_service.domain.memberships import members_for_choice
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import INCIDENT, ISSUE, Issue, issues_of
 from project_service.domain.tracker.labels import choices_of, colors_of
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.milestones import usable_in as usable_milestones
-from project_service.domain.users import user_by
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import Invalid
 from project_service.kit.http.fields import whole_number

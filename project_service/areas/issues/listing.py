@@ -17,12 +17,12 @@ from sqlalchemy import Row, bindparam, func, select
 from sqlalchemy.orm import joinedload
 
 from project_service.areas.issues.queries import IssueFilter
+from project_service.domain.accounts.users import User
 from project_service.domain.namespaces import Namespace
 from project_service.domain.project_access import ProjectAccess
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue, IssueAssignee, IssueLabel
 from project_service.domain.tracker.milestones import Milestone
-from project_service.domain.users import User
 from project_service.kit.db import large_texts
 from project_service.kit.db.base import table_of
 from project_service.kit.db.large_texts import MAX_LISTED_CHARACTERS

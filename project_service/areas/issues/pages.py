@@ -7,10 +7,12 @@ from typing import Any
 from flask import flash, redirect, render_template, request
 from sqlalchemy import select
 
-from project_service.access import panels, text_references, visible_notes
+from project_service.access import visible_notes
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller, current_user
+from project_service.access.page_parts import panels
 from project_service.access.pages import PageBlueprint
+from project_service.access.references import text_references
 from project_service.areas.issues import queries, service, sidebar
 from project_service.areas.issues.forms import IssueForm, NoteForm
 from project_service.areas.issues.list_pages import MAX_SUGGESTIONS, suggestions_of
@@ -23,11 +25,11 @@ from project_service.domain.tracker.issues import Issue, find_issue
 from project_service.domain.tracker.labels import choices_of, colors_of
 from project_service.domain.tracker.milestones import ACTIVE, Milestone, usable_in
 from project_service.domain.tracker.notes import Note
-from project_service.kit import markdown
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import Conflict, Forbidden
 from project_service.kit.http.fields import whole_number
 from project_service.kit.http.forms import Form, confirmation
+from project_service.kit.texts import markdown
 
 pages = PageBlueprint("issue_pages", __name__)
 

@@ -14,6 +14,7 @@ from project_service.access.across_projects import issues_across
 from project_service.access.identity import Caller
 from project_service.access.rules import visible_issues, visible_notes
 from project_service.domain.access_levels import Role, Visibility
+from project_service.domain.accounts.users import User, ids_by_username, users
 from project_service.domain.memberships import user_ids_with
 from project_service.domain.namespaces import Group, NamespaceAncestor
 from project_service.domain.project_access import ProjectAccess
@@ -22,7 +23,6 @@ from project_service.domain.tracker import issues as tracker
 from project_service.domain.tracker.issues import TEXTS, Issue, IssueAssignee, IssueLabel
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.notes import Note
-from project_service.domain.users import User, ids_by_username, users
 from project_service.kit import clock
 from project_service.kit.db import searching, text_search
 from project_service.kit.db.base import table_of

@@ -14,6 +14,7 @@ from project_service.access.identity import caller
 from project_service.areas.issues import queries, schemas, service
 from project_service.areas.issues.listing import IssueListing
 from project_service.areas.issues.queries import IssueFilter
+from project_service.domain.accounts.users import User
 from project_service.domain.project_access import ProjectAccess
 from project_service.domain.projects import Project
 from project_service.domain.schemas import UserBasicSchema
@@ -23,7 +24,6 @@ from project_service.domain.tracker.merge_requests import closed_iids, find_merg
 from project_service.domain.tracker.milestones import find_milestone
 from project_service.domain.tracker.notes import Note
 from project_service.domain.tracker.schemas import NoteFilterSchema, NoteSchema
-from project_service.domain.users import User
 from project_service.kit.http.errors import NotFound
 from project_service.kit.http.pagination import ListedRows
 from project_service.kit.http.preconditions import unmodified

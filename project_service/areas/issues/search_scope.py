@@ -8,11 +8,19 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import contains_eager, joinedload, selectinload
 
-from project_service.access import search_scopes
 from project_service.access.abilities import Ability, allowed
 from project_service.access.across_projects import issues_of_projects
+from project_service.access.references import search_scopes
+from project_service.access.references.search_scopes import (
+    EVERYWHERE,
+    NOTHING,
+    PROJECT,
+    Hit,
+    Matches,
+    Search,
+    SearchScope,
+)
 from project_service.access.rules import visible_issues, visible_notes
-from project_service.access.search_scopes import EVERYWHERE, NOTHING, PROJECT, Hit, Matches, Search, SearchScope
 from project_service.areas.issues.schemas import IssueSchema
 from project_service.domain.projects import Project
 from project_service.domain.tracker import issues, merge_requests

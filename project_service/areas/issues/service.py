@@ -7,17 +7,17 @@ from typing import Any, TypedDict, Unpack
 
 from sqlalchemy import select
 
-from project_service.access import mentions
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
+from project_service.access.references import mentions
 from project_service.access.rules import sees
 from project_service.areas.issues.schemas import issue_url
+from project_service.domain.accounts.users import User, users
 from project_service.domain.projects import Project
 from project_service.domain.tracker import issue_rules, issues
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.milestones import Milestone, usable_in
 from project_service.domain.tracker.notes import Note, new_discussion_id
-from project_service.domain.users import User, users
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import NotFound
 

@@ -9,8 +9,8 @@ from typing import Any
 from project_service.access.identity import Caller, caller, current_user
 from project_service.access.rules import sees
 from project_service.areas.issues import service
+from project_service.domain.accounts.users import user_by
 from project_service.domain.tracker.issues import Issue
-from project_service.domain.users import user_by
 from project_service.kit.http.errors import Invalid
 from project_service.kit.http.fields import whole_number
 

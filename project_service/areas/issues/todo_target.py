@@ -8,10 +8,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import joinedload, selectinload
 
-from project_service.access import todo_targets
 from project_service.access.across_projects import issues_of_projects
 from project_service.access.identity import Caller
-from project_service.access.todo_targets import ShownTarget, TodoTarget
+from project_service.access.references import todo_targets
+from project_service.access.references.todo_targets import ShownTarget, TodoTarget
 from project_service.areas.issues.schemas import IssueSchema
 from project_service.domain.projects import Project
 from project_service.domain.todos import Todo

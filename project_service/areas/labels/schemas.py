@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from project_service.domain.tracker.labels import text_color
-from project_service.kit import markdown
 from project_service.kit.http import fields
 from project_service.kit.http.schemas import Schema
+from project_service.kit.texts import markdown
 
 CHANGES: tuple[str, ...] = ("new_name", "color", "description")
 

@@ -11,9 +11,9 @@ from project_service.access.identity import Caller
 from project_service.access.roles import role_of
 from project_service.areas.members import queries, service
 from project_service.domain.access_levels import Role
+from project_service.domain.accounts.resource_bots import bots
 from project_service.domain.memberships import Membership
 from project_service.domain.projects import Project
-from project_service.domain.resource_bots import bots
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import Conflict, Invalid
 

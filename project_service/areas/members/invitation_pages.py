@@ -14,7 +14,7 @@ from project_service.areas.members.forms import InvitedUserForm
 from project_service.areas.members.models import Invitation
 from project_service.domain.access_levels import Role
 from project_service.domain.rate_limits import HOUR_SECONDS, RateLimit
-from project_service.kit.http.client_networks import limited_network
+from project_service.kit.http.clients.client_networks import limited_network
 from project_service.kit.http.errors import ServiceError
 from project_service.kit.http.forms import Form
 

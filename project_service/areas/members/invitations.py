@@ -9,20 +9,21 @@ from typing import Any
 from sqlalchemy import Select, delete, func, select
 from sqlalchemy.orm import joinedload, selectinload
 
-from project_service.access import audit, new_accounts
+from project_service.access import audit
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
 from project_service.access.roles import role_of
+from project_service.access.sign_in import new_accounts
 from project_service.areas.members import service
 from project_service.areas.members.models import INVITATION_LIFETIME, Invitation
 from project_service.areas.members.service import ProjectOrGroup
 from project_service.domain import instance_settings
 from project_service.domain.access_levels import MEMBER_ROLES, Role
+from project_service.domain.accounts.users import ACTIVE, User, users
 from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
 from project_service.domain.rate_limits import HOUR_SECONDS, RateLimit
-from project_service.domain.users import ACTIVE, User, users
 from project_service.kit import clock, mail
 from project_service.kit.db.session import add_unique, db, one
 from project_service.kit.http import urls

@@ -7,9 +7,9 @@ import datetime as dt
 from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
+from project_service.domain.accounts.users import User
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
-from project_service.domain.users import User
 from project_service.kit.db.base import Model, Timestamps
 
 INVITATION_LIFETIME = dt.timedelta(days=14)

@@ -6,10 +6,10 @@ from typing import Any
 
 from flask import Response, flash, redirect, render_template, request, url_for
 
-from project_service.access import navigation
 from project_service.access.abilities import Ability, allowed, judge
 from project_service.access.api import json_response
 from project_service.access.identity import caller, current_user
+from project_service.access.page_parts import navigation
 from project_service.access.pages import PageBlueprint
 from project_service.areas.members import importing, invitations, queries, service
 from project_service.areas.members.forms import (
@@ -20,10 +20,10 @@ from project_service.areas.members.forms import (
     RoleForm,
 )
 from project_service.domain.access_levels import Role
+from project_service.domain.accounts.resource_bots import bots_among
+from project_service.domain.accounts.users import user_by
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project, project_by
-from project_service.domain.resource_bots import bots_among
-from project_service.domain.users import user_by
 from project_service.kit import mail
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import Invalid

@@ -9,11 +9,11 @@ from sqlalchemy import ColumnElement, Row, Select, Subquery, and_, case, func, o
 from sqlalchemy.orm import contains_eager, with_expression
 
 from project_service.domain.access_levels import Role
+from project_service.domain.accounts.resource_bots import bots
+from project_service.domain.accounts.users import ACTIVE, User
 from project_service.domain.memberships import Membership, alive, grants_in, user_ids_with
 from project_service.domain.namespaces import Namespace
 from project_service.domain.projects import Project
-from project_service.domain.resource_bots import bots
-from project_service.domain.users import ACTIVE, User
 from project_service.kit.db import searching
 from project_service.kit.db.session import NO_LAZY_LOADING, db, one
 from project_service.kit.http.errors import RecordNotFound

@@ -9,11 +9,11 @@ from project_service.access.api import ApiBlueprint, json_response
 from project_service.access.guards import numeric
 from project_service.access.identity import caller
 from project_service.areas.members import queries, schemas, service
+from project_service.domain.accounts.users import find_user, find_user_by
 from project_service.domain.memberships import Membership
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
 from project_service.domain.schemas import UserBasicSchema
-from project_service.domain.users import find_user, find_user_by
 from project_service.kit.http.errors import NotFound
 from project_service.kit.http.preconditions import unmodified
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from project_service.domain.accounts.user_pictures import picture_address
 from project_service.domain.schemas import user_url
-from project_service.domain.user_pictures import picture_address
 from project_service.kit.http import fields
 from project_service.kit.http.schemas import Schema
 

@@ -6,13 +6,13 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, func, or_, select
 
-from project_service.access import search_scopes
-from project_service.access.search_scopes import EVERYWHERE, Hit, Matches, Search, SearchScope
+from project_service.access.references import search_scopes
+from project_service.access.references.search_scopes import EVERYWHERE, Hit, Matches, Search, SearchScope
+from project_service.domain.accounts.users import ACTIVE, TEXTS, User, users
 from project_service.domain.memberships import Membership, alive
 from project_service.domain.namespaces import NamespaceAncestor
 from project_service.domain.projects import projects_below
 from project_service.domain.schemas import UserBasicSchema
-from project_service.domain.users import ACTIVE, TEXTS, User, users
 
 
 def find(search: Search) -> Matches:

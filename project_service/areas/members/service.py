@@ -11,16 +11,16 @@ from project_service.access import audit
 from project_service.access.abilities import Ability
 from project_service.access.identity import Caller
 from project_service.access.roles import forget_roles, role_of
-from project_service.domain import member_payloads
 from project_service.domain.access_levels import MEMBER_ROLES, Role
+from project_service.domain.accounts.resource_bots import is_bot
+from project_service.domain.accounts.users import User
 from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.events.models import Action
 from project_service.domain.events.recording import record
+from project_service.domain.hooks import member_payloads
 from project_service.domain.memberships import Membership, direct_membership, inherited_role, owners_of
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
-from project_service.domain.resource_bots import is_bot
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.locking import delete_locked
 from project_service.kit.db.session import add_unique, db

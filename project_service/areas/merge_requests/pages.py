@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from flask import render_template, request
 
-from project_service.access import navigation, text_references, visible_notes
+from project_service.access import visible_notes
 from project_service.access.abilities import Ability
 from project_service.access.identity import caller
+from project_service.access.page_parts import navigation
 from project_service.access.pages import PageBlueprint
+from project_service.access.references import text_references
 from project_service.areas.merge_requests import queries
 from project_service.domain.projects import Project
 from project_service.domain.tracker.merge_requests import find_merge_request

@@ -11,12 +11,12 @@ from sqlalchemy.orm import contains_eager, joinedload, selectinload
 from project_service.access.across_projects import merge_requests_of_projects
 from project_service.access.identity import Caller
 from project_service.access.rules import visible_projects
+from project_service.domain.accounts.users import ids_by_username
 from project_service.domain.projects import Project
 from project_service.domain.tracker.merge_requests import TARGET as MERGE_REQUEST
 from project_service.domain.tracker.merge_requests import MergeRequest, MergeRequestLabel, merge_requests_of
 from project_service.domain.tracker.milestones import WITH_OWNER, Milestone
 from project_service.domain.tracker.notes import Note
-from project_service.domain.users import ids_by_username
 from project_service.kit.db import searching
 from project_service.kit.db.session import NO_LAZY_LOADING, db
 

@@ -7,9 +7,9 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import contains_eager, joinedload, selectinload
 
-from project_service.access import search_scopes
 from project_service.access.across_projects import merge_requests_of_projects
-from project_service.access.search_scopes import EVERYWHERE, Hit, Matches, Search, SearchScope
+from project_service.access.references import search_scopes
+from project_service.access.references.search_scopes import EVERYWHERE, Hit, Matches, Search, SearchScope
 from project_service.areas.merge_requests import queries
 from project_service.areas.merge_requests.schemas import MergeRequestSchema
 from project_service.domain.projects import Project

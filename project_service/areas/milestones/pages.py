@@ -6,10 +6,11 @@ from typing import Any
 
 from flask import flash, redirect, render_template, request
 
-from project_service.access import navigation, text_references
 from project_service.access.abilities import Ability, allowed, judge
 from project_service.access.identity import caller, current_user
+from project_service.access.page_parts import navigation
 from project_service.access.pages import PageBlueprint
+from project_service.access.references import text_references
 from project_service.areas.milestones import queries
 from project_service.areas.milestones.forms import MilestoneForm
 from project_service.domain.namespaces import Group

@@ -7,9 +7,9 @@ from typing import Any
 from sqlalchemy import or_, select
 from sqlalchemy.orm import contains_eager, joinedload
 
-from project_service.access import search_scopes
+from project_service.access.references import search_scopes
+from project_service.access.references.search_scopes import EVERYWHERE, Hit, Matches, Search, SearchScope
 from project_service.access.rules import projects_with
-from project_service.access.search_scopes import EVERYWHERE, Hit, Matches, Search, SearchScope
 from project_service.domain.projects import Project
 from project_service.domain.tracker.milestones import ACTIVE, TEXTS, Milestone
 from project_service.domain.tracker.schemas import MilestoneSchema

@@ -10,11 +10,11 @@ from sqlalchemy.orm import aliased
 
 from project_service.access.identity import Caller
 from project_service.domain.access_levels import Role
+from project_service.domain.accounts.resource_bots import bots
+from project_service.domain.accounts.users import ACTIVE, User
 from project_service.domain.memberships import Membership, Share, alive, authorized_namespaces
 from project_service.domain.namespaces import DEFAULT_PLAN, GROUP, TOP_PLANS, Namespace, NamespaceAncestor, namespaces
 from project_service.domain.projects import Project
-from project_service.domain.resource_bots import bots
-from project_service.domain.users import ACTIVE, User
 from project_service.kit.db import searching
 from project_service.kit.db.session import db
 

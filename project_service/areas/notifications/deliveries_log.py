@@ -17,8 +17,8 @@ from project_service.areas.notifications.models import (
     NotificationChannel,
     NotificationDelivery,
 )
+from project_service.domain.accounts.users import User
 from project_service.domain.projects import Project
-from project_service.domain.users import User
 from project_service.kit import clock, deliveries
 from project_service.kit.db.session import db
 

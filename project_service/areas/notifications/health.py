@@ -8,8 +8,8 @@ from sqlalchemy import select
 
 from project_service.areas.notifications.models import NotificationChannel
 from project_service.domain.access_levels import Role
+from project_service.domain.accounts.users import ACTIVE, User
 from project_service.domain.memberships import Membership, alive, members_for_choice
-from project_service.domain.users import ACTIVE, User
 from project_service.kit import clock, mail
 from project_service.kit.db.session import db
 from project_service.kit.deliveries import DeliveryOutcome, DeliveryResult

@@ -8,10 +8,10 @@ from typing import Any
 from sqlalchemy import CheckConstraint, Float, ForeignKey, Index, UniqueConstraint, false, text, true
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
+from project_service.domain.accounts.users import User
 from project_service.domain.namespaces import Namespace
 from project_service.domain.notifications.models import NotificationEvent, NotificationRule
 from project_service.domain.projects import Project
-from project_service.domain.users import User
 from project_service.kit import clock, exact_json
 from project_service.kit.db.base import Model, Timestamps, index_where_present
 from project_service.kit.security.key_ring import Encrypted

@@ -8,9 +8,9 @@ from sqlalchemy import ColumnElement
 
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
+from project_service.domain.accounts.users import User
 from project_service.domain.namespaces import Namespace
 from project_service.domain.projects import Project
-from project_service.domain.users import User
 
 Owner = Project | Namespace | User
 

@@ -7,8 +7,8 @@ from typing import Any
 from flask import render_template
 
 from project_service.areas.notifications.owners import Owner, may_change
+from project_service.domain.accounts.users import User
 from project_service.domain.projects import Project
-from project_service.domain.users import User
 
 OF_PROJECT = "/<path:project>/-/settings/notifications"
 OF_GROUP = "/groups/<path:group>/-/settings/notifications"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from project_service.access import panels
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller, current_user
+from project_service.access.page_parts import panels
 from project_service.areas.notifications.channels import queries
 from project_service.areas.notifications.page_parts import address_of
 from project_service.areas.notifications.personal import service

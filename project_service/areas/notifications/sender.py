@@ -19,9 +19,9 @@ from project_service.areas.notifications.messages import ChannelMessage, Incompl
 from project_service.areas.notifications.models import EMAIL, NotificationChannel, NotificationDelivery
 from project_service.areas.notifications.personal import addresses
 from project_service.domain import instance_settings
+from project_service.domain.accounts.users import ACTIVE, User
 from project_service.domain.notifications.models import ALERT, ERROR, FINDING
 from project_service.domain.projects import Project
-from project_service.domain.users import ACTIVE, User
 from project_service.kit import clock, deliveries
 from project_service.kit.db.session import db
 from project_service.kit.deliveries import Delivery, DeliveryOutcome, DeliveryResult, Hold, Loaded

@@ -10,10 +10,11 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import joinedload
 
-from project_service.access import panels
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
+from project_service.access.page_parts import panels
 from project_service.areas.notifications.models import NotificationChannel, NotificationDelivery, NotificationItem
+from project_service.domain.accounts.users import User
 from project_service.domain.notifications.models import (
     ALERT,
     ERROR,
@@ -24,7 +25,6 @@ from project_service.domain.notifications.models import (
 )
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import INCIDENT
-from project_service.domain.users import User
 from project_service.kit.db.session import db
 
 MAX_EVENTS = 20

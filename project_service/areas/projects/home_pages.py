@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from flask import render_template, request
 
-from project_service.access import health_marks
 from project_service.access.abilities import Ability, judge
-from project_service.access.home_scope import HomeScope
 from project_service.access.identity import caller
+from project_service.access.page_parts import health_marks
+from project_service.access.page_parts.home_scope import HomeScope
 from project_service.access.pages import PageBlueprint
 from project_service.access.rules import visible_projects
 from project_service.areas.projects import queries

@@ -6,9 +6,10 @@ from typing import Any
 
 from flask import flash, redirect, render_template, request
 
-from project_service.access import first_commits, health_marks, navigation, sections
+from project_service.access import first_commits
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller, current_user
+from project_service.access.page_parts import health_marks, navigation, sections
 from project_service.access.pages import PageBlueprint
 from project_service.areas.projects import queries, service
 from project_service.areas.projects.forms import ProjectForm

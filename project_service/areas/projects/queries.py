@@ -11,10 +11,11 @@ from sqlalchemy.orm import contains_eager
 
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
-from project_service.access.open_issue_counts import add_open_issues
+from project_service.access.page_parts.open_issue_counts import add_open_issues
 from project_service.access.roles import load_roles
 from project_service.access.rules import visible_projects
 from project_service.domain.access_levels import Role, Visibility
+from project_service.domain.accounts.users import User
 from project_service.domain.memberships import (
     Membership,
     Share,
@@ -35,7 +36,6 @@ from project_service.domain.namespaces import (
     namespace_of,
 )
 from project_service.domain.projects import DISABLED, Project, projects
-from project_service.domain.users import User
 from project_service.kit.db import searching
 from project_service.kit.db.session import NO_LAZY_LOADING, db
 

@@ -11,12 +11,12 @@ from project_service.access.guards import numeric
 from project_service.access.identity import Caller, caller, current_user
 from project_service.areas.projects import queries, schemas, service
 from project_service.areas.projects.shown_project import shown_project
-from project_service.domain.avatars import set_avatar
+from project_service.domain.accounts.avatars import set_avatar
+from project_service.domain.accounts.users import User, find_user, find_user_by
 from project_service.domain.namespaces import Group, find_group, find_namespace, namespace_by, namespace_of
 from project_service.domain.project_access import ProjectAccess
 from project_service.domain.projects import Project
 from project_service.domain.schemas import ProjectBasicSchema, ShareCreateSchema
-from project_service.domain.users import User, find_user, find_user_by
 from project_service.kit.http import pagination
 from project_service.kit.http.errors import MethodNotAllowed
 from project_service.kit.http.preconditions import unmodified

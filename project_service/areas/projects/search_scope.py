@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy.orm import contains_eager
 
-from project_service.access import search_scopes
-from project_service.access.search_scopes import GROUP, INSTANCE, Hit, Matches, Search, SearchScope
+from project_service.access.references import search_scopes
+from project_service.access.references.search_scopes import GROUP, INSTANCE, Hit, Matches, Search, SearchScope
 from project_service.domain.namespaces import Namespace
 from project_service.domain.projects import TEXTS, Project, projects
 from project_service.domain.schemas import ProjectBasicSchema

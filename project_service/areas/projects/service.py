@@ -10,20 +10,28 @@ from project_service.access.identity import Caller
 from project_service.access.roles import forget_roles
 from project_service.areas.projects import queries
 from project_service.areas.projects.schemas import EXPIRATION_POLICY, LATER_NAMES, NULLABLE, STORED_SETTINGS, SWITCHES
-from project_service.domain import instance_settings, path_registry, path_rules, removal
+from project_service.domain import instance_settings, removal
 from project_service.domain.access_levels import Role, Visibility
+from project_service.domain.accounts.users import User
 from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.events.models import Action
 from project_service.domain.events.recording import record
+from project_service.domain.hooks.place_payloads import (
+    CREATED,
+    REMOVED,
+    RENAMED,
+    TRANSFERRED,
+    UPDATED,
+    announce_project,
+)
 from project_service.domain.memberships import Membership, Share
 from project_service.domain.namespaces import Group, Namespace
 from project_service.domain.notifications.starting_rules import add_starting_rules
-from project_service.domain.place_payloads import CREATED, REMOVED, RENAMED, TRANSFERRED, UPDATED, announce_project
+from project_service.domain.paths import path_registry, path_rules
 from project_service.domain.projects import DISABLED, ENABLED, FEATURES, Project
 from project_service.domain.repositories.models import may_be_default
 from project_service.domain.repositories.refs import is_like_sha, is_valid_name
 from project_service.domain.tracker import label_rules, milestone_rules
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.locking import delete_locked, lock_row
 from project_service.kit.db.session import add_unique, db

@@ -6,9 +6,9 @@ from typing import Any
 
 from flask import flash, redirect
 
-from project_service.access import sections
 from project_service.access.abilities import Ability, allowed, judge
 from project_service.access.identity import caller, current_user
+from project_service.access.page_parts import sections
 from project_service.access.pages import PageBlueprint
 from project_service.areas.projects import queries, service
 from project_service.areas.projects.settings_forms import (

@@ -15,12 +15,12 @@ from sqlalchemy import bindparam, func, select
 from project_service.access.identity import Caller
 from project_service.access.rules import has
 from project_service.areas.projects.queries import Access, permissions
+from project_service.domain.accounts.users import User
 from project_service.domain.memberships import Membership, Share, alive
 from project_service.domain.namespaces import GROUP, Namespace, NamespaceAncestor
 from project_service.domain.project_access import ProjectAccess
 from project_service.domain.projects import Project, full_name
 from project_service.domain.tracker.issues import OPENED, Issue
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.base import Key, table_of
 from project_service.kit.db.session import db

@@ -7,10 +7,10 @@ from typing import Any
 
 from sqlalchemy import ColumnElement
 
-from project_service.access import todo_targets
 from project_service.access.identity import Caller
+from project_service.access.references import todo_targets
+from project_service.access.references.todo_targets import ShownTarget, TodoTarget
 from project_service.access.rules import visible_projects
-from project_service.access.todo_targets import ShownTarget, TodoTarget
 from project_service.domain import todos
 from project_service.domain.projects import Project, projects
 from project_service.domain.schemas import ProjectIdentitySchema

@@ -6,8 +6,9 @@ from typing import Any
 
 from flask import redirect, request, url_for
 
-from project_service.access import branch_protection, sections
+from project_service.access import branch_protection
 from project_service.access.abilities import Ability
+from project_service.access.page_parts import sections
 from project_service.access.pages import PageBlueprint
 from project_service.areas.protected_refs import queries, service
 from project_service.areas.protected_refs.forms import ProtectedBranchForm, ProtectedTagForm

@@ -16,8 +16,8 @@ from project_service.domain.repositories.reading import processes
 from project_service.domain.repositories.reading.budget import ReadingFailed, ReadingTooLarge
 from project_service.domain.repositories.reading.objects import Commit
 from project_service.domain.repositories.reading.repository import HEAD, CodeRepository, code_of
+from project_service.kit.http.clients.proxies import network_of
 from project_service.kit.http.errors import NotFound, ServiceError
-from project_service.kit.http.proxies import network_of
 
 OK = 200
 ADVICE = (

@@ -9,8 +9,8 @@ from flask import render_template, request
 from project_service.access.abilities import Ability, judge
 from project_service.access.identity import caller
 from project_service.access.pages import PageBlueprint
+from project_service.access.references.search_scopes import MAX_WORDS, Hit, Search, SearchScope
 from project_service.access.roles import find_project
-from project_service.access.search_scopes import MAX_WORDS, Hit, Search, SearchScope
 from project_service.areas.search import service
 from project_service.domain.namespaces import find_group
 from project_service.kit.http.errors import ServiceError

@@ -8,7 +8,7 @@ from typing import Any
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint, WithSchema
 from project_service.access.identity import caller
-from project_service.access.search_scopes import Search
+from project_service.access.references.search_scopes import Search
 from project_service.areas.search import schemas, service
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from project_service.access import search_scopes
-from project_service.access.search_scopes import (
+from project_service.access.references import search_scopes
+from project_service.access.references.search_scopes import (
     MAX_CHARACTERS,
     MAX_WORDS,
     NOTHING,

@@ -8,12 +8,12 @@ from typing import Any
 from project_service.access import audit
 from project_service.areas.silences import queries
 from project_service.areas.silences.jobs import update_silences
+from project_service.domain.accounts.users import User
 from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.namespaces import Namespace
 from project_service.domain.projects import Project
 from project_service.domain.silences.matching import described, problem_of
 from project_service.domain.silences.models import EXPIRED, PENDING, Silence
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.locking import lock_row
 from project_service.kit.db.session import db

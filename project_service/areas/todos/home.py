@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from project_service.access import panels
-from project_service.access.home_scope import HomeScope
+from project_service.access.page_parts import panels
+from project_service.access.page_parts.home_scope import HomeScope
 from project_service.areas.todos import queries
 from project_service.areas.todos.pages import REASONS
 from project_service.kit.db.session import db

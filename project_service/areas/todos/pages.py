@@ -7,9 +7,9 @@ from typing import Any
 
 from flask import redirect, render_template, request
 
-from project_service.access import navigation
 from project_service.access.abilities import Ability
 from project_service.access.identity import caller
+from project_service.access.page_parts import navigation
 from project_service.access.pages import PageBlueprint
 from project_service.areas.todos import queries
 from project_service.areas.todos.queries import DONE, PENDING

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Select, and_, false, or_, select
 from sqlalchemy.orm import contains_eager, joinedload
 
 from project_service.access.identity import Caller
-from project_service.access.todo_targets import TARGETS, ShownTarget, TodoTarget
+from project_service.access.references.todo_targets import TARGETS, ShownTarget, TodoTarget
 from project_service.domain.namespaces import Namespace
 from project_service.domain.projects import Project, projects_below
 from project_service.domain.todos import Todo

@@ -6,16 +6,16 @@ from typing import Any
 
 from flask import Response, request
 
-from project_service.access import text_references
 from project_service.access.abilities import Ability, judge
 from project_service.access.api import json_response
 from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
+from project_service.access.references import text_references
 from project_service.access.roles import find_project
 from project_service.areas.uploads import service, serving
 from project_service.domain.projects import Project
-from project_service.kit import markdown
 from project_service.kit.http.errors import BadParameters
+from project_service.kit.texts import markdown
 
 pages = PageBlueprint("upload_pages", __name__)
 NOTHING = "*Nothing to preview.*"

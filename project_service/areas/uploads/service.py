@@ -9,9 +9,9 @@ from typing import Any
 from werkzeug.datastructures import FileStorage
 
 from project_service.domain import instance_settings
+from project_service.domain.accounts.users import User
 from project_service.domain.project_files import UPLOAD_PATH, UPLOADS_FOLDER, ProjectFile, uploads_of
 from project_service.domain.projects import Project, folder_of
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.session import after_commit, db, one, writing
 from project_service.kit.http.errors import BodyTooLarge, NotFound

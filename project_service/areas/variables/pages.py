@@ -7,8 +7,8 @@ from typing import Any
 
 from flask import redirect, render_template, request
 
-from project_service.access import navigation, sections
 from project_service.access.abilities import Ability
+from project_service.access.page_parts import navigation, sections
 from project_service.access.pages import PageBlueprint
 from project_service.areas.variables import queries, service
 from project_service.areas.variables.effective.precedence import record_reading

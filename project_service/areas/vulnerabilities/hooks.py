@@ -10,7 +10,7 @@ from sqlalchemy import or_, select
 from sqlalchemy.orm import joinedload
 
 from project_service.areas.vulnerabilities.models import DISMISSAL, ISSUE, Feedback, Finding, Pipeline
-from project_service.domain import hook_events
+from project_service.domain.hooks import hook_events
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
 from project_service.kit import clock

@@ -15,11 +15,11 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.areas.vulnerabilities.levels import Confidence, FindingSeverity
 from project_service.areas.vulnerabilities.severity_order import FindingRank
+from project_service.domain.accounts.users import User
 from project_service.domain.projects import Project
 from project_service.domain.removal import DECISIONS
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.merge_requests import MergeRequest
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db import text_search
 from project_service.kit.db.base import Base, Key, Model, Timestamps, index_where_present, table_of

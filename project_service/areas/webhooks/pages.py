@@ -9,9 +9,9 @@ from typing import Any
 
 from flask import flash, redirect, render_template, request
 
-from project_service.access import navigation, panels
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
+from project_service.access.page_parts import navigation, panels
 from project_service.access.pages import PageBlueprint
 from project_service.areas.webhooks import queries, samples, service
 from project_service.areas.webhooks.forms import OF_GROUPS, OF_PROJECTS, PUSHES, SEPARATORS, HookForm, form_of

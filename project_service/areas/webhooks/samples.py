@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import select
 
 from project_service.areas.webhooks.queries import Owner
-from project_service.domain import hook_events, hook_payloads, note_payloads
+from project_service.domain.hooks import hook_events, hook_payloads, note_payloads
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue, issues_of

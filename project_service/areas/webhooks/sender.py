@@ -16,8 +16,9 @@ from project_service.areas.webhooks.branch_filters import admits
 from project_service.areas.webhooks.models import DISABLED, TEMPORARILY_DISABLED, WebHook
 from project_service.areas.webhooks.requests import HookRequest, HookResponse, perform, request_of
 from project_service.areas.webhooks.triggers import ALWAYS_SENT_TO_SYSTEM, SYSTEM_HOOK, header_of, trigger_of
-from project_service.domain import instance_settings, user_pictures
-from project_service.domain.hook_events import HookEvent
+from project_service.domain import instance_settings
+from project_service.domain.accounts import user_pictures
+from project_service.domain.hooks.hook_events import HookEvent
 from project_service.domain.namespaces import NamespaceAncestor
 from project_service.domain.projects import Project
 from project_service.kit import deliveries, exact_json

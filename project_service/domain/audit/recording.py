@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from project_service.domain.accounts.users import User
 from project_service.domain.audit.models import AuditEvent
 from project_service.domain.namespaces import Namespace
 from project_service.domain.projects import Project
-from project_service.domain.users import User
 from project_service.kit.db.session import db
 
 INSTANCE_TYPE = "Gitlab::Audit::InstanceScope"

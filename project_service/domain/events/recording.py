@@ -8,17 +8,18 @@ from typing import Any
 from sqlalchemy import delete, update
 
 from project_service.domain.access_levels import Visibility
+from project_service.domain.accounts.users import User
 from project_service.domain.events.models import Action, Event, Kind, Restriction
 from project_service.domain.projects import Project
-from project_service.domain.tracker import designs, issues, merge_requests, milestones, notes, snippets, wiki_pages
-from project_service.domain.tracker.designs import Design
+from project_service.domain.tracker import issues, merge_requests, milestones, notes
+from project_service.domain.tracker.documents import designs, snippets, wiki_pages
+from project_service.domain.tracker.documents.designs import Design
+from project_service.domain.tracker.documents.snippets import Snippet
+from project_service.domain.tracker.documents.wiki_pages import WikiPage
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.notes import Note
-from project_service.domain.tracker.snippets import Snippet
-from project_service.domain.tracker.wiki_pages import WikiPage
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.session import db
 

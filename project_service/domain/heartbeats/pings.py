@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from sqlalchemy import Select, delete, select
 
+from project_service.domain.alerts.own_alerts import OwnAlert, report
 from project_service.domain.heartbeats.models import CRON, DOWN, START, SUCCESS, UP, Heartbeat, HeartbeatPing
 from project_service.domain.heartbeats.schedules import next_run, words_of
-from project_service.domain.own_alerts import OwnAlert, report
 from project_service.kit import clock
 from project_service.kit.db.session import db
 from project_service.kit.time_words import zone_named

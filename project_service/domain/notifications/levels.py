@@ -6,10 +6,10 @@ from collections.abc import Collection
 
 from sqlalchemy import func, or_, select
 
+from project_service.domain.accounts.users import ACTIVE, User
 from project_service.domain.namespaces import Namespace, NamespaceAncestor
 from project_service.domain.notifications.models import CUSTOM, DISABLED, GLOBAL, NotificationSetting
 from project_service.domain.projects import Project
-from project_service.domain.users import ACTIVE, User
 from project_service.kit import mail
 from project_service.kit.db.session import db
 

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 from sqlalchemy import ForeignKey, Index, UniqueConstraint, delete, select
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
+from project_service.domain.accounts.users import User
 from project_service.domain.projects import Project
 from project_service.domain.tracker.milestones import Milestone
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.base import Model, Timestamps
 from project_service.kit.db.large_texts import LargeText

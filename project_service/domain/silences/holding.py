@@ -10,7 +10,7 @@ from blinker import Namespace
 from sqlalchemy import ColumnElement, Select, and_, select, update
 from sqlalchemy.orm import joinedload
 
-from project_service.domain import alert_actions
+from project_service.domain.alerts import alert_actions
 from project_service.domain.namespaces import NamespaceAncestor, descendants_of
 from project_service.domain.notifications.models import (
     ALERT,

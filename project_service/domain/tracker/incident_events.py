@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from project_service.domain.accounts.users import User
 from project_service.domain.notifications import events
 from project_service.domain.notifications.events import EventFields
 from project_service.domain.notifications.models import INCIDENT_CLOSED, INCIDENT_OPENED
 from project_service.domain.tracker.issues import INCIDENT, Issue
-from project_service.domain.users import User
 from project_service.kit.http import urls
 
 KINDS = {"open": INCIDENT_OPENED, "reopen": INCIDENT_OPENED, "close": INCIDENT_CLOSED}

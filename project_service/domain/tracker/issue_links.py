@@ -5,9 +5,9 @@ from __future__ import annotations
 from sqlalchemy import ForeignKey, UniqueConstraint, func, or_, select
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
+from project_service.domain.accounts.users import User
 from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.issues import Issue
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.base import Model, Timestamps
 from project_service.kit.db.locking import delete_locked, lock_row

@@ -8,11 +8,13 @@ from typing import Any, TypedDict, Unpack
 
 from sqlalchemy import delete, update
 
-from project_service.domain import hook_events, todos
+from project_service.domain import todos
+from project_service.domain.accounts.users import User
 from project_service.domain.events import recording
 from project_service.domain.events.models import Action
-from project_service.domain.hook_payloads import IssueSnapshot, issue_payload
-from project_service.domain.note_payloads import is_confidential, note_payload
+from project_service.domain.hooks import hook_events
+from project_service.domain.hooks.hook_payloads import IssueSnapshot, issue_payload
+from project_service.domain.hooks.note_payloads import is_confidential, note_payload
 from project_service.domain.notifications import levels
 from project_service.domain.projects import Project
 from project_service.domain.todos import TodoAction
@@ -21,7 +23,6 @@ from project_service.domain.tracker.counters import next_iid
 from project_service.domain.tracker.issues import CLOSED, OPENED, Issue
 from project_service.domain.tracker.notes import DISCUSSION_NOTE, Note
 from project_service.domain.tracker.signals import issue_closed
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.locking import delete_locked, lock_row
 from project_service.kit.db.session import db

@@ -9,9 +9,9 @@ from sqlalchemy import ForeignKey, Index, Select, UniqueConstraint, select
 from sqlalchemy.ext.associationproxy import AssociationProxy, association_proxy
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
+from project_service.domain.accounts.users import User
 from project_service.domain.projects import Project
 from project_service.domain.tracker.milestones import Milestone
-from project_service.domain.users import User
 from project_service.kit.db.base import Base, Key, Model, Timestamps
 from project_service.kit.db.large_texts import LargeText
 from project_service.kit.db.session import one

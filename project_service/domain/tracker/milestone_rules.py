@@ -10,11 +10,13 @@ from typing import Any, TypedDict, Unpack
 
 from sqlalchemy import ColumnElement, Select, delete, insert, literal, or_, select, update
 
-from project_service.domain import hook_events, path_registry
+from project_service.domain.accounts.users import User
 from project_service.domain.events import recording
 from project_service.domain.events.models import Action, Kind
-from project_service.domain.hook_payloads import milestone_payload
+from project_service.domain.hooks import hook_events
+from project_service.domain.hooks.hook_payloads import milestone_payload
 from project_service.domain.namespaces import Group, Namespace, descendants_of, groups_above
+from project_service.domain.paths import path_registry
 from project_service.domain.projects import Project, projects_below
 from project_service.domain.repositories.releases import ReleaseMilestone
 from project_service.domain.tracker.counters import next_iid_in
@@ -22,7 +24,6 @@ from project_service.domain.tracker.issue_rules import LONGEST_TEXT
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.tracker.milestones import ACTIVE, CLOSED, Milestone
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.locking import delete_locked, lock_row
 from project_service.kit.db.session import db, unique

@@ -13,11 +13,12 @@ from typing import Any
 from sqlalchemy import ColumnElement, ForeignKey, Index, Select, and_, or_, select
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
+from project_service.domain.accounts.users import User
 from project_service.domain.projects import Project
-from project_service.domain.tracker import designs, issues, merge_requests
+from project_service.domain.tracker import issues, merge_requests
+from project_service.domain.tracker.documents import designs
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.merge_requests import MergeRequest
-from project_service.domain.users import User
 from project_service.kit.db.base import Model, Timestamps
 from project_service.kit.db.large_texts import LargeText
 from project_service.kit.db.session import db, one

@@ -24,7 +24,7 @@ from project_service.kit import logs, metrics
 from project_service.kit.db import deadlines, searching
 from project_service.kit.db.session import dispose_after_fork
 from project_service.kit.http import errors, urls
-from project_service.kit.http.admission import Admission, PlainAdmission
+from project_service.kit.http.clients.admission import Admission, PlainAdmission
 from project_service.kit.http.requests import Request
 
 EXPOSED_HEADERS = (

@@ -14,7 +14,7 @@ from typing import Any
 from project_service.domain.access_levels import Visibility
 from project_service.domain.repositories.bundles import check_head
 from project_service.domain.repositories.git import BadBundle
-from project_service.domain.tracker.snippets import Snippet
+from project_service.domain.tracker.documents.snippets import Snippet
 from project_service.transfers.archive import layout, legacy, reader
 from project_service.transfers.archive.contents import BadArchive, Unpacked
 from project_service.transfers.archive.extraction import unpack

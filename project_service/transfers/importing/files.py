@@ -9,12 +9,12 @@ from typing import Any
 
 from sqlalchemy import select
 
-from project_service.domain import avatars
+from project_service.domain.accounts import avatars
 from project_service.domain.project_files import ProjectFile
 from project_service.domain.projects import Project, folder_of
 from project_service.domain.repositories import bundles
 from project_service.domain.repositories.git import BadBundle
-from project_service.domain.tracker.snippets import Snippet
+from project_service.domain.tracker.documents.snippets import Snippet
 from project_service.kit import jobs
 from project_service.kit.db.session import db, insert, unit_of_work
 from project_service.kit.http.errors import Invalid

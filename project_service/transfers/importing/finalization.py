@@ -13,10 +13,12 @@ from project_service.access.identity import Caller
 from project_service.areas.error_tracking.settings.models import ErrorTrackingSetting
 from project_service.areas.error_tracking.settings.service import MAX_LENGTH
 from project_service.areas.projects.service import MAX_DESCRIPTION_LENGTH, apply
-from project_service.domain import instance_settings, path_registry, removal
+from project_service.domain import instance_settings, removal
 from project_service.domain.access_levels import Role, Visibility
+from project_service.domain.accounts.users import User
 from project_service.domain.memberships import Membership, Share, memberships_of
 from project_service.domain.namespaces import Namespace
+from project_service.domain.paths import path_registry
 from project_service.domain.projects import Project
 from project_service.domain.repositories.models import may_be_default
 from project_service.domain.repositories.restoring import protect_imported_code
@@ -25,7 +27,6 @@ from project_service.domain.tracker.counters import Counter
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.tracker.milestones import Milestone
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.session import db, insert
 from project_service.kit.http.errors import ServiceError

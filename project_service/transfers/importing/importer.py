@@ -21,13 +21,13 @@ from project_service.domain.repositories import packs
 from project_service.domain.repositories.git import BadBundle
 from project_service.domain.repositories.models import Repository
 from project_service.domain.repositories.releases import Release
-from project_service.domain.tracker.designs import Design
+from project_service.domain.tracker.documents.designs import Design
+from project_service.domain.tracker.documents.snippets import Snippet
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.labels import Label
 from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.notes import Note
-from project_service.domain.tracker.snippets import Snippet
 from project_service.kit import clock, jobs
 from project_service.kit.db.base import Base
 from project_service.kit.db.session import db, unit_of_work

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import func, or_, select, update
 
+from project_service.domain.accounts.users import User
 from project_service.domain.events.models import Event
 from project_service.domain.namespaces import groups_above
 from project_service.domain.projects import Project
@@ -18,7 +19,6 @@ from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.labels import Label
 from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.tracker.milestones import Milestone
-from project_service.domain.users import User
 from project_service.kit import jobs
 from project_service.kit.db.base import Base
 from project_service.kit.db.bulk import Writer

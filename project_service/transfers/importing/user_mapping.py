@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import func, select
 
 from project_service.domain.access_levels import MEMBER_ROLES, Role
-from project_service.domain.users import User, users
+from project_service.domain.accounts.users import User, users
 from project_service.kit.db.session import db
 from project_service.transfers.archive import layout, parsing
 from project_service.transfers.archive.parsing import MAX_DEPTH

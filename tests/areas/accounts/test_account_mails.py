@@ -9,8 +9,8 @@ import pytest
 from project_service.areas.accounts.sign_in import networks, sessions
 from project_service.areas.accounts.sign_in.models import SignInNetwork
 from project_service.areas.accounts.tokens import jobs
-from project_service.domain.tokens import PersonalAccessToken
-from project_service.domain.users import BLOCKED, User
+from project_service.domain.accounts.tokens import PersonalAccessToken
+from project_service.domain.accounts.users import BLOCKED, User
 from project_service.kit import clock, mail
 from project_service.kit.db.session import db, unit_of_work
 from tests.support.mails import queued_mails

@@ -10,13 +10,13 @@ from project_service.areas.activity import merged_feed
 from project_service.domain.access_levels import Visibility
 from project_service.domain.events.models import Action
 from project_service.domain.events.recording import record
-from project_service.domain.tracker.designs import Design
+from project_service.domain.tracker.documents.designs import Design
+from project_service.domain.tracker.documents.snippets import Snippet
+from project_service.domain.tracker.documents.wiki_pages import WikiPage
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.notes import Note
-from project_service.domain.tracker.snippets import Snippet
-from project_service.domain.tracker.wiki_pages import WikiPage
 from project_service.kit.db.session import db, unit_of_work
 from tests.support.sample_data import (
     make_user,

@@ -7,14 +7,14 @@ import datetime as dt
 import pygit2
 import pytest
 
-from project_service.areas.alerts.alerts import incidents
+from project_service.areas.alerts.effects import incidents
 from project_service.areas.alerts.models import Alert
 from project_service.domain.events.models import Action
-from project_service.domain.tracker.designs import Design
+from project_service.domain.tracker.documents.designs import Design
+from project_service.domain.tracker.documents.snippets import Snippet
+from project_service.domain.tracker.documents.wiki_pages import WikiPage
 from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.tracker.milestones import Milestone
-from project_service.domain.tracker.snippets import Snippet
-from project_service.domain.tracker.wiki_pages import WikiPage
 from project_service.kit import clock
 from project_service.kit.db.session import db
 from tests.areas.activity.support import (

@@ -7,8 +7,8 @@ import datetime as dt
 import pytest
 from sqlalchemy import insert, update
 
+from project_service.domain.accounts.users import BLOCKED, DEACTIVATED
 from project_service.domain.events.models import Action, Event, Restriction
-from project_service.domain.users import BLOCKED, DEACTIVATED
 from project_service.kit import clock
 from project_service.kit.db.session import db
 from project_service.kit.http import pagination

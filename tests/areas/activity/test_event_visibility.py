@@ -16,12 +16,12 @@ from project_service.domain.access_levels import Role, Visibility
 from project_service.domain.events.models import Action, Event, Restriction
 from project_service.domain.events.recording import change_confidentiality, record
 from project_service.domain.tracker import issue_rules
-from project_service.domain.tracker.designs import Design
+from project_service.domain.tracker.documents.designs import Design
+from project_service.domain.tracker.documents.wiki_pages import WikiPage
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.notes import Note
-from project_service.domain.tracker.wiki_pages import WikiPage
 from project_service.kit import clock
 from project_service.kit.db.session import db, unit_of_work
 from tests import conftest

@@ -8,10 +8,10 @@ from urllib.parse import quote
 
 import pytest
 
-from project_service.domain import path_registry
 from project_service.domain.access_levels import Role
 from project_service.domain.memberships import Membership
 from project_service.domain.namespaces import Group
+from project_service.domain.paths import path_registry
 from project_service.kit import clock
 from project_service.kit.db.session import db
 from tests.support.sample_data import (

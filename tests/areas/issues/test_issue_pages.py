@@ -6,11 +6,11 @@ import datetime as dt
 
 import pytest
 
+from project_service.domain.accounts.users import User
 from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.milestones import CLOSED, Milestone
 from project_service.domain.tracker.notes import Note
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.session import db
 from tests.support.sample_data import DEV, GUS, MAX, RITA, SAM

@@ -10,8 +10,8 @@ from flask import Flask
 
 from project_service.areas.members.models import INVITATION_LIFETIME, Invitation
 from project_service.domain.access_levels import Role
+from project_service.domain.accounts.users import user_by
 from project_service.domain.memberships import Membership
-from project_service.domain.users import user_by
 from project_service.kit import clock
 from project_service.kit.db.session import db
 from tests.support.mails import queued_mails

@@ -8,11 +8,11 @@ import random
 import pytest
 
 from project_service.areas.namespaces import suggestions
-from project_service.domain import path_registry
 from project_service.domain.access_levels import Role
+from project_service.domain.accounts.users import BLOCKED
 from project_service.domain.memberships import Membership, Share
 from project_service.domain.namespaces import Group, namespace_of
-from project_service.domain.users import BLOCKED
+from project_service.domain.paths import path_registry
 from project_service.kit import clock
 from project_service.kit.db.session import db
 from tests.support.sample_data import (

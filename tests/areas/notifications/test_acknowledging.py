@@ -13,8 +13,8 @@ from project_service.areas.alerts.models import Alert, Status
 from project_service.areas.notifications.actions import links
 from project_service.areas.notifications.actions.links import Link
 from project_service.areas.notifications.models import NotificationChannel, NotificationDelivery
+from project_service.domain.accounts.users import User
 from project_service.domain.tracker.notes import Note
-from project_service.domain.users import User
 from project_service.kit.db.session import db, unit_of_work
 from tests.areas.notifications.conftest import make_rule, to
 from tests.support.sample_data import DEV, GUS

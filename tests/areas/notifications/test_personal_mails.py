@@ -11,7 +11,7 @@ from project_service.areas.alerts.alerts import service as alerts
 from project_service.areas.alerts.models import Alert
 from project_service.areas.notifications.actions import unsubscribing
 from project_service.areas.notifications.models import NotificationChannel
-from project_service.domain.users import User
+from project_service.domain.accounts.users import User
 from project_service.kit import clock, mail
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.deliveries import DeliveryOutcome, DeliveryResult

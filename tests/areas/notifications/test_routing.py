@@ -9,8 +9,8 @@ from project_service.areas.alerts.alerts import service
 from project_service.areas.alerts.models import Alert, Status
 from project_service.areas.notifications.models import NotificationDelivery, NotificationItem
 from project_service.areas.notifications.routing import holding
+from project_service.domain.accounts.users import User
 from project_service.domain.notifications.models import NotificationEvent
-from project_service.domain.users import User
 from project_service.kit.db.session import db, unit_of_work
 from tests.areas.notifications.conftest import make_channel, make_rule, to
 from tests.support.sample_data import MAX

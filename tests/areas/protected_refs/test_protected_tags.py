@@ -14,9 +14,9 @@ from project_service.access.identity import ANONYMOUS as NO_CALLER
 from project_service.access.identity import Caller
 from project_service.access.rules import may_create_tag
 from project_service.domain.access_levels import Role
+from project_service.domain.accounts.users import BLOCKED
 from project_service.domain.repositories import contents, models, protected_refs
 from project_service.domain.repositories.protected_refs import ProtectedTag
-from project_service.domain.users import BLOCKED
 from project_service.kit import clock
 from project_service.kit.db.session import db
 from tests.support import sample_data

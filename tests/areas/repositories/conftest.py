@@ -12,7 +12,7 @@ import pytest
 from flask import Flask
 from werkzeug.serving import make_server
 
-from project_service.domain.users import User
+from project_service.domain.accounts.users import User
 from tests.support.git_repositories import keep_bundle, make_history
 from tests.support.sample_data import make_token
 

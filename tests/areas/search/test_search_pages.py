@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import select
 
-from project_service.access.search_scopes import EVERYWHERE, REPOSITORY_SCOPES, SCOPES
+from project_service.access.references.search_scopes import EVERYWHERE, REPOSITORY_SCOPES, SCOPES
 from project_service.areas.alerts.models import Alert
 from project_service.areas.vulnerabilities.models import TrackedFinding
 from project_service.kit import clock

@@ -7,8 +7,8 @@ import datetime as dt
 import pytest
 
 from project_service.areas.silences.jobs import update_silences
-from project_service.domain import own_alerts
-from project_service.domain.own_alerts import OwnAlert
+from project_service.domain.alerts import own_alerts
+from project_service.domain.alerts.own_alerts import OwnAlert
 from project_service.kit import clock
 from project_service.kit.db.session import db, unit_of_work
 

@@ -8,7 +8,7 @@ import io
 import pytest
 
 from project_service.areas.avatars import serving as avatar_serving
-from project_service.domain import avatars
+from project_service.domain.accounts import avatars
 from project_service.domain.project_files import ProjectFile
 from project_service.domain.projects import Project
 from project_service.kit.db.session import db, unit_of_work

@@ -9,8 +9,8 @@ from project_service.areas.error_tracking.errors.models import ErrorStatus, Trac
 from project_service.areas.error_tracking.errors.service import change_status
 from project_service.areas.vulnerabilities.findings.service import undo_dismissal
 from project_service.areas.vulnerabilities.models import DISMISSAL, Feedback
+from project_service.domain.accounts.users import User
 from project_service.domain.projects import Project
-from project_service.domain.users import User
 from project_service.kit import deliveries
 from project_service.kit.db.session import db, unit_of_work
 from tests.areas.vulnerabilities.findings.test_vulnerability_feedback import feedback_on, send_feedback

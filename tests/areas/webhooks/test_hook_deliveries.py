@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from project_service.areas.alerts.alerts.hooks import SHOWN, announce_ingested, listeners
 from project_service.areas.alerts.alerts.service import change_status
+from project_service.areas.alerts.effects.hooks import SHOWN, announce_ingested, listeners
 from project_service.areas.alerts.models import Alert, Status
 from project_service.areas.webhooks.models import WebHook, WebHookLog
 from project_service.areas.webhooks.requests import signature

@@ -17,9 +17,9 @@ from sqlalchemy import NullPool, create_engine, select, text, update
 from sqlalchemy.exc import IntegrityError, OperationalError, StatementError
 
 from project_service.domain import instance_settings
+from project_service.domain.accounts.users import User
 from project_service.domain.instance_settings import ApplicationSetting, FeatureGate
 from project_service.domain.memberships import Membership
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.session import (
     MAX_OVERFLOW_CONNECTIONS,

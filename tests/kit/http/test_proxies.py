@@ -7,7 +7,7 @@ import ipaddress
 import pytest
 from werkzeug.test import create_environ, run_wsgi_app
 
-from project_service.kit.http.proxies import WAS_FORWARDED, TrustedProxies
+from project_service.kit.http.clients.proxies import WAS_FORWARDED, TrustedProxies
 
 NETWORKS = (ipaddress.ip_network("10.0.0.0/8"), ipaddress.ip_network("fd00::/8"))
 FORWARDED = {

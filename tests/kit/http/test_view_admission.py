@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from project_service.kit.http.admission import READ, SEARCH, WRITE
+from project_service.kit.http.clients.admission import READ, SEARCH, WRITE
 
 
 @pytest.mark.parametrize(

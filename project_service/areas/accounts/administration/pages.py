@@ -7,14 +7,14 @@ from typing import Any
 
 from flask import flash, redirect, render_template, request
 
-from project_service.access import navigation
 from project_service.access.abilities import Ability
 from project_service.access.identity import caller
+from project_service.access.page_parts import navigation
 from project_service.access.pages import PageBlueprint
 from project_service.areas.accounts.administration import queries, service
 from project_service.areas.accounts.administration.forms import DeleteUserForm, NewUserForm
 from project_service.areas.accounts.sign_in import two_factor
-from project_service.domain.users import User, find_user
+from project_service.domain.accounts.users import User, find_user
 from project_service.kit.http.errors import Forbidden, Invalid, UnknownRoute
 from project_service.kit.http.forms import Form
 from project_service.kit.http.pagination import read_page

@@ -8,12 +8,12 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, exists, func, or_
 
 from project_service.access.identity import Caller
-from project_service.domain import resource_bots
+from project_service.domain.accounts import resource_bots
+from project_service.domain.accounts.resource_bots import ResourceBot
+from project_service.domain.accounts.users import ACTIVE, BLOCKED, User, users
 from project_service.domain.memberships import Membership, owners_of
 from project_service.domain.namespaces import Group, groups
 from project_service.domain.projects import Project
-from project_service.domain.resource_bots import ResourceBot
-from project_service.domain.users import ACTIVE, BLOCKED, User, users
 from project_service.kit.db import searching
 
 ADMIN_FILTERS = ("created_after", "created_before", "order_by", "sort", "two_factor", "without_projects")

@@ -6,8 +6,8 @@ from typing import Any
 
 from markupsafe import escape
 
+from project_service.domain.accounts.users import User
 from project_service.domain.schemas import UserBasicSchema
-from project_service.domain.users import User
 from project_service.kit.http import fields
 from project_service.kit.http.schemas import Schema
 

@@ -7,17 +7,19 @@ from typing import Any, TypedDict, Unpack
 
 from sqlalchemy import delete
 
-from project_service.access import audit, new_accounts
+from project_service.access import audit
+from project_service.access.sign_in import new_accounts
 from project_service.areas.accounts import mails
 from project_service.areas.accounts.administration import queries
 from project_service.areas.accounts.sign_in.models import PasswordReset
 from project_service.areas.accounts.sign_in.passwords import password_problem
 from project_service.areas.accounts.sign_in.sessions import end_sessions
-from project_service.domain import instance_settings, path_registry, path_rules, removal
+from project_service.domain import instance_settings, removal
+from project_service.domain.accounts.resource_bots import is_bot
+from project_service.domain.accounts.users import ACTIVE, BLOCKED, DEACTIVATED, User, lock_user, user_by, user_by_login
+from project_service.domain.hooks.place_payloads import CREATED, REMOVED, RENAMED, announce_user
 from project_service.domain.namespaces import UserNamespace, namespace_of
-from project_service.domain.place_payloads import CREATED, REMOVED, RENAMED, announce_user
-from project_service.domain.resource_bots import is_bot
-from project_service.domain.users import ACTIVE, BLOCKED, DEACTIVATED, User, lock_user, user_by, user_by_login
+from project_service.domain.paths import path_registry, path_rules
 from project_service.kit import clock
 from project_service.kit.db.session import db, unique
 from project_service.kit.http.errors import Conflict, Forbidden, Invalid

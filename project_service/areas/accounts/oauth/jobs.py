@@ -6,7 +6,7 @@ import datetime as dt
 
 from sqlalchemy import delete
 
-from project_service.domain.tokens import OAuthToken
+from project_service.domain.accounts.tokens import OAuthToken
 from project_service.kit import clock, jobs
 from project_service.kit.db.session import db
 

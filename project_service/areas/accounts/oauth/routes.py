@@ -11,7 +11,7 @@ from project_service.access.identity import bearer_of, find_oauth_token
 from project_service.areas.accounts.oauth import errors, service
 from project_service.areas.accounts.oauth.errors import OAuthRefused
 from project_service.areas.accounts.oauth.service import IssuedToken
-from project_service.domain.tokens import OAUTH_TOKEN_SECONDS
+from project_service.domain.accounts.tokens import OAUTH_TOKEN_SECONDS
 from project_service.kit.db.session import reading
 from project_service.kit.http import responses
 from project_service.kit.http.parameters import header, parameters

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 
 from sqlalchemy import or_, select, update
 
-from project_service.access import audit, password_sign_ins
+from project_service.access import audit
 from project_service.access.identity import note_activity
+from project_service.access.sign_in import password_sign_ins
 from project_service.areas.accounts.oauth import errors
 from project_service.areas.accounts.oauth.errors import OAuthRefused
 from project_service.areas.accounts.sign_in import sessions
 from project_service.domain import instance_settings
-from project_service.domain.sign_ins import TooManyFailures, WrongPassword
-from project_service.domain.tokens import SCOPES, SELF_ROTATE, OAuthToken, digest_of
-from project_service.domain.users import User
+from project_service.domain.accounts.sign_ins import TooManyFailures, WrongPassword
+from project_service.domain.accounts.tokens import SCOPES, SELF_ROTATE, OAuthToken, digest_of
+from project_service.domain.accounts.users import User
 from project_service.kit import clock
 from project_service.kit.db.locking import lock_row
 from project_service.kit.db.session import db, reading, unit_of_work

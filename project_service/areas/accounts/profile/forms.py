@@ -5,7 +5,7 @@ from __future__ import annotations
 from wtforms import EmailField, PasswordField, RadioField, SelectField, StringField, TextAreaField
 from wtforms.validators import DataRequired, EqualTo
 
-from project_service.access.reader_times import zone_names
+from project_service.access.page_parts.reader_times import zone_names
 from project_service.kit.http.forms import Form
 
 THEME_TEXTS = {"system": "As the system says", "light": "Light", "dark": "Dark"}

@@ -6,16 +6,16 @@ from typing import Any
 
 from flask import flash, redirect, render_template, session
 
-from project_service.access import navigation
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import SESSION_KEY, caller, current_user
+from project_service.access.page_parts import navigation
 from project_service.access.pages import PageBlueprint
 from project_service.areas.accounts.administration import service
 from project_service.areas.accounts.profile.forms import PasswordForm, ProfileForm
 from project_service.areas.accounts.sign_in import passwords, queries, signing_in
 from project_service.areas.accounts.sign_in import sessions as sign_in_sessions
-from project_service.domain.tokens import digest_of
-from project_service.domain.users import User
+from project_service.domain.accounts.tokens import digest_of
+from project_service.domain.accounts.users import User
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.http.forms import Form
 

@@ -8,7 +8,7 @@ from sqlalchemy import delete
 
 from project_service.areas.accounts.sign_in import networks, password_resets
 from project_service.domain import rate_limits
-from project_service.domain.tokens import BrowserSession
+from project_service.domain.accounts.tokens import BrowserSession
 from project_service.kit import clock, jobs
 from project_service.kit.db.session import db
 

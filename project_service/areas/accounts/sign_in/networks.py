@@ -9,10 +9,10 @@ from sqlalchemy import delete, select, update
 from project_service.access import audit
 from project_service.areas.accounts import mails
 from project_service.areas.accounts.sign_in.models import SignInNetwork
-from project_service.domain.users import User
+from project_service.domain.accounts.users import User
 from project_service.kit import clock
 from project_service.kit.db.session import db, insert
-from project_service.kit.http.client_networks import network_of
+from project_service.kit.http.clients.client_networks import network_of
 
 RETENTION = dt.timedelta(days=365)
 

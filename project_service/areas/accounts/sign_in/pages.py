@@ -6,16 +6,16 @@ from typing import Any
 
 from flask import redirect, render_template, request, session, url_for
 
-from project_service.access import password_sign_ins
 from project_service.access.abilities import Ability
 from project_service.access.identity import SESSION_KEY, caller
 from project_service.access.pages import PageBlueprint, back_to
+from project_service.access.sign_in import password_sign_ins
 from project_service.areas.accounts.sign_in import queries as session_queries
 from project_service.areas.accounts.sign_in import sessions as sign_in_sessions
 from project_service.areas.accounts.sign_in import signing_in
 from project_service.areas.accounts.sign_in.forms import SignInForm
-from project_service.domain import sign_ins
-from project_service.domain.sign_ins import TooManyFailures, WrongPassword
+from project_service.domain.accounts import sign_ins
+from project_service.domain.accounts.sign_ins import TooManyFailures, WrongPassword
 from project_service.kit import mail
 from project_service.kit.db.session import unit_of_work
 

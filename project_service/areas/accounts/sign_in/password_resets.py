@@ -12,15 +12,16 @@ from sqlalchemy import delete, func
 from project_service.areas.accounts import mails
 from project_service.areas.accounts.sign_in import passwords
 from project_service.areas.accounts.sign_in.models import PasswordReset
-from project_service.domain import rate_limits, sign_ins
+from project_service.domain import rate_limits
+from project_service.domain.accounts import sign_ins
+from project_service.domain.accounts.tokens import digest_of
+from project_service.domain.accounts.users import ACTIVE, DEACTIVATED, User, users
 from project_service.domain.audit import recording
 from project_service.domain.audit.recording import Author
 from project_service.domain.rate_limits import HOUR_SECONDS, LimitExceeded, RateLimit
-from project_service.domain.tokens import digest_of
-from project_service.domain.users import ACTIVE, DEACTIVATED, User, users
 from project_service.kit import clock, jobs, mail
 from project_service.kit.db.session import db
-from project_service.kit.http.client_networks import limited_network
+from project_service.kit.http.clients.client_networks import limited_network
 from project_service.kit.http.errors import Invalid
 from project_service.kit.security import tokens
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from project_service.access import audit
 from project_service.areas.accounts import mails
 from project_service.areas.accounts.sign_in.sessions import end_sessions
-from project_service.domain import path_rules
-from project_service.domain.users import User
+from project_service.domain.accounts.users import User
+from project_service.domain.paths import path_rules
 from project_service.kit.http.errors import Invalid
 from project_service.kit.security import passwords
 

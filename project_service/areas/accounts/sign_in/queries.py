@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import Select, select
 
-from project_service.domain.tokens import BrowserSession
-from project_service.domain.users import User
+from project_service.domain.accounts.tokens import BrowserSession
+from project_service.domain.accounts.users import User
 from project_service.kit import clock
 from project_service.kit.db.session import db
 

@@ -6,15 +6,10 @@ from sqlalchemy import delete
 
 from project_service.access import audit
 from project_service.areas.accounts.sign_in import networks
-from project_service.domain.resource_bots import is_bot
-from project_service.domain.sign_ins import WrongPassword
-from project_service.domain.tokens import (
-    SESSION_LENGTH,
-    BrowserSession,
-    OAuthToken,
-    digest_of,
-)
-from project_service.domain.users import ACTIVE, DEACTIVATED, User
+from project_service.domain.accounts.resource_bots import is_bot
+from project_service.domain.accounts.sign_ins import WrongPassword
+from project_service.domain.accounts.tokens import SESSION_LENGTH, BrowserSession, OAuthToken, digest_of
+from project_service.domain.accounts.users import ACTIVE, DEACTIVATED, User
 from project_service.kit import clock
 from project_service.kit.db.locking import lock_row
 from project_service.kit.db.session import db

@@ -10,9 +10,9 @@ from flask import request, session
 from project_service.access.identity import SESSION_KEY
 from project_service.areas.accounts.profile.forms import OwnPasswordForm
 from project_service.areas.accounts.sign_in import passwords, sessions
-from project_service.domain import sign_ins
-from project_service.domain.sign_ins import TooManyFailures, WrongPassword
-from project_service.domain.users import ACTIVE, DEACTIVATED, User
+from project_service.domain.accounts import sign_ins
+from project_service.domain.accounts.sign_ins import TooManyFailures, WrongPassword
+from project_service.domain.accounts.users import ACTIVE, DEACTIVATED, User
 from project_service.kit import clock
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.http.errors import Invalid

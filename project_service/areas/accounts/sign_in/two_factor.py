@@ -17,9 +17,9 @@ from project_service.areas.accounts import mails
 from project_service.areas.accounts.sign_in import sessions
 from project_service.areas.accounts.sign_in.models import RecoveryCode, TwoFactorSecret
 from project_service.domain import instance_settings, rate_limits
+from project_service.domain.accounts.two_factor import REQUIRED
+from project_service.domain.accounts.users import User
 from project_service.domain.rate_limits import HOUR_SECONDS, RateLimit
-from project_service.domain.two_factor import REQUIRED
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.locking import lock_row
 from project_service.kit.db.session import add_unique, db

@@ -6,15 +6,16 @@ from typing import Any
 
 from flask import flash, redirect, render_template, request, session, url_for
 
-from project_service.access import audit, navigation
+from project_service.access import audit
 from project_service.access.abilities import Ability
 from project_service.access.identity import SESSION_KEY, caller, current_user
+from project_service.access.page_parts import navigation
 from project_service.access.pages import SIGN_IN, PageBlueprint, back_to
 from project_service.areas.accounts.profile.forms import OwnPasswordForm
 from project_service.areas.accounts.sign_in import sessions, signing_in, two_factor
 from project_service.areas.accounts.sign_in.forms import CodeForm, SetupForm
 from project_service.areas.accounts.sign_in.two_factor import TooManyCodes
-from project_service.domain.users import User
+from project_service.domain.accounts.users import User
 from project_service.kit.http.errors import Invalid
 from project_service.kit.http.forms import Form
 

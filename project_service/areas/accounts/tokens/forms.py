@@ -6,7 +6,7 @@ from wtforms import DateField, SelectMultipleField, StringField
 from wtforms.validators import Optional
 from wtforms.widgets import CheckboxInput, ListWidget
 
-from project_service.domain.tokens import SCOPES
+from project_service.domain.accounts.tokens import SCOPES
 from project_service.kit.http.forms import Form
 
 SCOPE_TEXTS = {

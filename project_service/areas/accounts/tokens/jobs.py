@@ -8,10 +8,10 @@ from sqlalchemy import ColumnElement, and_, select, update
 
 from project_service.areas.accounts import mails
 from project_service.areas.accounts.tokens import resource_tokens
+from project_service.domain.accounts.resource_bots import bots
+from project_service.domain.accounts.tokens import PersonalAccessToken
+from project_service.domain.accounts.users import ACTIVE, User
 from project_service.domain.namespaces import Group
-from project_service.domain.resource_bots import bots
-from project_service.domain.tokens import PersonalAccessToken
-from project_service.domain.users import ACTIVE, User
 from project_service.kit import clock, jobs, mail
 from project_service.kit.db.session import db
 from project_service.kit.http import urls

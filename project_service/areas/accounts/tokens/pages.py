@@ -6,13 +6,13 @@ from typing import Any
 
 from flask import redirect, render_template, url_for
 
-from project_service.access import navigation
 from project_service.access.abilities import Ability
 from project_service.access.identity import caller, current_user
+from project_service.access.page_parts import navigation
 from project_service.access.pages import PageBlueprint
 from project_service.areas.accounts.tokens import queries, service
 from project_service.areas.accounts.tokens.forms import TokenForm
-from project_service.domain.tokens import PersonalAccessToken
+from project_service.domain.accounts.tokens import PersonalAccessToken
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import RecordNotFound
 from project_service.kit.http.forms import confirmation

@@ -9,13 +9,13 @@ from sqlalchemy import ColumnElement, Select, and_, or_, select
 from sqlalchemy.orm import with_expression
 
 from project_service.access.identity import Caller
-from project_service.domain import resource_bots
+from project_service.domain.accounts import resource_bots
+from project_service.domain.accounts.resource_bots import ResourceBot
+from project_service.domain.accounts.tokens import PersonalAccessToken, digest_of
+from project_service.domain.accounts.users import User, users
 from project_service.domain.memberships import Membership
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
-from project_service.domain.resource_bots import ResourceBot
-from project_service.domain.tokens import PersonalAccessToken, digest_of
-from project_service.domain.users import User, users
 from project_service.kit import clock
 from project_service.kit.db import searching
 from project_service.kit.db.session import db, one

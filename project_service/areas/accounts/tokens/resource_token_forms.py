@@ -10,7 +10,7 @@ from wtforms.widgets import CheckboxInput, ListWidget
 
 from project_service.areas.accounts.tokens.forms import SCOPE_TEXTS
 from project_service.domain.access_levels import MEMBER_ROLES, Role
-from project_service.domain.tokens import RESOURCE_SCOPES
+from project_service.domain.accounts.tokens import RESOURCE_SCOPES
 from project_service.kit.http.forms import Form
 
 EXPIRY_HELP = "From this day on it is not accepted; at most a year ahead."

@@ -7,19 +7,19 @@ from typing import Any
 
 from flask import flash, redirect, render_template, request
 
-from project_service.access import navigation, sections
 from project_service.access.abilities import Ability
 from project_service.access.identity import caller
+from project_service.access.page_parts import navigation, sections
 from project_service.access.pages import PageBlueprint
 from project_service.access.roles import role_of
 from project_service.areas.accounts.tokens import queries, resource_tokens
 from project_service.areas.accounts.tokens.resource_token_forms import LeakedTokenForm, ResourceTokenForm, RotateForm
 from project_service.domain import rate_limits
 from project_service.domain.access_levels import Role
+from project_service.domain.accounts.resource_bots import MAX_TOKEN_LIFETIME, ProjectOrGroup
+from project_service.domain.accounts.tokens import PersonalAccessToken
 from project_service.domain.projects import Project
 from project_service.domain.rate_limits import RateLimit
-from project_service.domain.resource_bots import MAX_TOKEN_LIFETIME, ProjectOrGroup
-from project_service.domain.tokens import PersonalAccessToken
 from project_service.kit import clock
 from project_service.kit.http.errors import Invalid
 from project_service.kit.http.forms import Form, confirmation

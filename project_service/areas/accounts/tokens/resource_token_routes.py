@@ -11,8 +11,8 @@ from project_service.access.api import ApiBlueprint
 from project_service.access.guards import numeric
 from project_service.access.identity import caller
 from project_service.areas.accounts.tokens import queries, resource_tokens, schemas
-from project_service.domain.resource_bots import ProjectOrGroup
-from project_service.domain.tokens import SELF_ROTATE, PersonalAccessToken
+from project_service.domain.accounts.resource_bots import ProjectOrGroup
+from project_service.domain.accounts.tokens import SELF_ROTATE, PersonalAccessToken
 from project_service.kit.http.errors import MethodNotAllowed, NotFound
 
 api = ApiBlueprint("resource_tokens", __name__, description="Access tokens of projects and groups.")

@@ -13,13 +13,20 @@ from project_service.access.identity import Caller
 from project_service.access.roles import forget_roles, role_of
 from project_service.areas.accounts.tokens import queries, service
 from project_service.domain.access_levels import Role
+from project_service.domain.accounts.resource_bots import (
+    ProjectOrGroup,
+    ResourceBot,
+    bots,
+    checked_expiry,
+    create_bot,
+    is_bot,
+)
+from project_service.domain.accounts.tokens import RESOURCE_SCOPES, PersonalAccessToken
+from project_service.domain.accounts.users import ACTIVE, User
 from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.memberships import user_ids_with
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
-from project_service.domain.resource_bots import ProjectOrGroup, ResourceBot, bots, checked_expiry, create_bot, is_bot
-from project_service.domain.tokens import RESOURCE_SCOPES, PersonalAccessToken
-from project_service.domain.users import ACTIVE, User
 from project_service.kit import clock
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import BadRequest, Forbidden, Unprocessable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from project_service.domain.access_levels import MEMBER_ROLES, Role
-from project_service.domain.tokens import RESOURCE_SCOPES, SCOPES
+from project_service.domain.accounts.tokens import RESOURCE_SCOPES, SCOPES
 from project_service.kit.http import fields
 from project_service.kit.http.schemas import Schema
 

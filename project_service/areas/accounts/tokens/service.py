@@ -7,15 +7,10 @@ from collections.abc import Iterable
 
 from project_service.access import audit
 from project_service.domain import instance_settings
+from project_service.domain.accounts.resource_bots import ResourceBot, checked_expiry, is_bot, remove_idle_bots
+from project_service.domain.accounts.tokens import RESOURCE_SCOPES, SCOPES, PersonalAccessToken, digest_of
+from project_service.domain.accounts.users import User
 from project_service.domain.audit.recording import AuditTarget
-from project_service.domain.resource_bots import ResourceBot, checked_expiry, is_bot, remove_idle_bots
-from project_service.domain.tokens import (
-    RESOURCE_SCOPES,
-    SCOPES,
-    PersonalAccessToken,
-    digest_of,
-)
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.locking import lock_row
 from project_service.kit.db.session import db

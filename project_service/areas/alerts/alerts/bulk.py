@@ -10,11 +10,11 @@ from sqlalchemy import Select, select, update
 
 from project_service.areas.alerts.models import ACKNOWLEDGING, TARGET, Alert, Status
 from project_service.domain import todos
+from project_service.domain.accounts.users import User
 from project_service.domain.notifications import levels
 from project_service.domain.projects import Project
 from project_service.domain.todos import TodoAction
 from project_service.domain.tracker.notes import Note
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.session import db, insert, unique
 from project_service.kit.http import urls

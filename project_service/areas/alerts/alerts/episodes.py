@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import load_only
 
 from project_service.areas.alerts.models import Alert
-from project_service.areas.alerts.receivers.payloads import parse
+from project_service.areas.alerts.payloads.payloads import parse
 from project_service.areas.alerts.receivers.reports import rules_of
 from project_service.kit.db.session import NO_LAZY_LOADING, db
 

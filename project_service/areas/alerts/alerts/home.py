@@ -7,8 +7,8 @@ from typing import Any
 from flask import request
 from sqlalchemy import func, select, text
 
-from project_service.access import health_marks, panels
-from project_service.access.home_scope import HomeScope
+from project_service.access.page_parts import health_marks, panels
+from project_service.access.page_parts.home_scope import HomeScope
 from project_service.access.rules import projects_with_alerts
 from project_service.areas.alerts.models import Alert, Severity, listed_at
 from project_service.domain.access_levels import Role

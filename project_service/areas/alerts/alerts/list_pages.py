@@ -10,18 +10,20 @@ from typing import Any
 from flask import flash, redirect, render_template, request
 from sqlalchemy import func, select
 
-from project_service.access import navigation
 from project_service.access.abilities import Ability
 from project_service.access.api import json_response
 from project_service.access.identity import caller, current_user
+from project_service.access.page_parts import navigation
 from project_service.access.pages import PageBlueprint
 from project_service.areas.alerts import queries
-from project_service.areas.alerts.alerts import bulk, charts, listing, service, silencing
+from project_service.areas.alerts.alerts import bulk, listing, service
 from project_service.areas.alerts.alerts.listing import AlertFilter, AlertOrder, AlertSelection
+from project_service.areas.alerts.effects import silencing
 from project_service.areas.alerts.models import OPSGENIE, Alert, AlertIntegration, Severity, Status
+from project_service.areas.alerts.statistics import charts
+from project_service.domain.accounts.users import User, user_by
 from project_service.domain.projects import Project
 from project_service.domain.tracker.environments import environments_of
-from project_service.domain.users import User, user_by
 from project_service.kit import clock
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import Invalid

@@ -10,12 +10,12 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, Text, TextClause, and_, cast, func, or_, select, text, true
 from sqlalchemy.orm import aliased, defer, selectinload
 
-from project_service.areas.alerts.alerts import silencing
+from project_service.areas.alerts.effects import silencing
 from project_service.areas.alerts.models import TEXTS, Alert, AlertIntegration, Severity, Status, listed_at
 from project_service.areas.alerts.queries import OPEN
+from project_service.domain.accounts.users import ids_by_username
 from project_service.domain.projects import Project
 from project_service.domain.tracker.environments import Environment
-from project_service.domain.users import ids_by_username
 from project_service.kit import exact_json
 from project_service.kit.db import searching, text_search
 from project_service.kit.db.session import NO_LAZY_LOADING, db

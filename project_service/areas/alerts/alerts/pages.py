@@ -8,18 +8,20 @@ from urllib.parse import urlencode
 
 from flask import redirect, render_template, request
 
-from project_service.access import navigation, panels, text_references
 from project_service.access import visible_notes as planned_notes
 from project_service.access.abilities import Ability, allowed
 from project_service.access.api import json_response
 from project_service.access.identity import caller, current_user
+from project_service.access.page_parts import navigation, panels
 from project_service.access.pages import PageBlueprint
+from project_service.access.references import text_references
 from project_service.areas.alerts import queries
-from project_service.areas.alerts.alerts import episodes, incidents, service, silencing, trees
+from project_service.areas.alerts.alerts import episodes, service, trees
 from project_service.areas.alerts.alerts.forms import CommentForm
+from project_service.areas.alerts.effects import incidents, silencing
 from project_service.areas.alerts.models import TARGET, Alert, Severity, Status
-from project_service.areas.alerts.receivers import elements, payloads
-from project_service.areas.alerts.receivers.payload_mapping import LABELS
+from project_service.areas.alerts.payloads import elements, payloads
+from project_service.areas.alerts.payloads.payload_mapping import LABELS
 from project_service.domain import todos
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import INCIDENT, Issue

@@ -10,8 +10,9 @@ from project_service.access.api import ApiBlueprint, WithSchema
 from project_service.access.guards import numeric
 from project_service.access.identity import caller, current_user
 from project_service.areas.alerts import queries
-from project_service.areas.alerts.alerts import hooks, incidents, listing, schemas, service, silencing
+from project_service.areas.alerts.alerts import listing, schemas, service
 from project_service.areas.alerts.alerts.listing import AlertFilter, AlertOrder, MatchingAlerts
+from project_service.areas.alerts.effects import hooks, incidents, silencing
 from project_service.areas.alerts.models import Alert
 from project_service.domain.projects import Project
 from project_service.domain.tracker.notes import Note

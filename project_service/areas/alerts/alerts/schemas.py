@@ -6,8 +6,9 @@ from typing import Any
 
 from project_service.areas.alerts.alerts.listing import SORTS
 from project_service.areas.alerts.models import Alert, Severity, Status
+from project_service.areas.alerts.payloads import payloads
 from project_service.areas.alerts.queries import OPEN
-from project_service.areas.alerts.receivers import grouping, payloads
+from project_service.areas.alerts.receivers import grouping
 from project_service.domain.schemas import UserBasicSchema
 from project_service.domain.tracker.issues import Issue
 from project_service.kit.http import fields, urls

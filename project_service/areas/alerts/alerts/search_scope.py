@@ -7,9 +7,9 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import contains_eager, defer, joinedload
 
-from project_service.access import search_scopes
+from project_service.access.references import search_scopes
+from project_service.access.references.search_scopes import EVERYWHERE, Hit, Matches, Search, SearchScope
 from project_service.access.rules import projects_with_alerts
-from project_service.access.search_scopes import EVERYWHERE, Hit, Matches, Search, SearchScope
 from project_service.areas.alerts.models import TEXTS, Alert, Severity, Status
 from project_service.domain.projects import Project
 from project_service.kit.db.session import NO_LAZY_LOADING

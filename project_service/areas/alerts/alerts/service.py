@@ -8,20 +8,21 @@ from typing import Any
 
 from sqlalchemy import select
 
-from project_service.access import audit, mentions
+from project_service.access import audit
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
-from project_service.areas.alerts.alerts import hooks, incidents, notifying
-from project_service.areas.alerts.alerts.incidents import note
+from project_service.access.references import mentions
+from project_service.areas.alerts.effects import hooks, incidents, notifying
+from project_service.areas.alerts.effects.incidents import note
 from project_service.areas.alerts.models import ACKNOWLEDGING, TARGET, Alert, IncidentSetting, Status
 from project_service.domain import todos
+from project_service.domain.accounts.users import ACTIVE, User, users
 from project_service.domain.notifications import levels
 from project_service.domain.projects import Project
 from project_service.domain.repositories import contents
 from project_service.domain.todos import TodoAction
 from project_service.domain.tracker.issue_rules import check_note
 from project_service.domain.tracker.notes import Note
-from project_service.domain.users import ACTIVE, User, users
 from project_service.kit import clock
 from project_service.kit.db.locking import lock_row
 from project_service.kit.db.session import db, insert, unique

@@ -8,10 +8,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import defer
 
-from project_service.access import todo_targets
 from project_service.access.identity import Caller
+from project_service.access.references import todo_targets
+from project_service.access.references.todo_targets import ShownTarget, TodoTarget
 from project_service.access.rules import projects_with_alerts
-from project_service.access.todo_targets import ShownTarget, TodoTarget
 from project_service.areas.alerts.models import TARGET, Alert, Severity, Status
 from project_service.kit.db.session import NO_LAZY_LOADING, db
 from project_service.kit.http import fields

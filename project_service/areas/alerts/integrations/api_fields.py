@@ -9,9 +9,9 @@ import orjson
 from project_service.areas.alerts.integrations import service
 from project_service.areas.alerts.integrations.word_tables import MAX_WORD_CHARACTERS, MAX_WORDS
 from project_service.areas.alerts.models import HTTP, OPSGENIE, PROMETHEUS, AlertIntegration
-from project_service.areas.alerts.receivers import payload_mapping
+from project_service.areas.alerts.payloads import payload_mapping
+from project_service.areas.alerts.payloads.words import PLAIN_SEVERITIES, word_of
 from project_service.areas.alerts.receivers.presets import ALERTMANAGER, PRESETS
-from project_service.areas.alerts.receivers.words import PLAIN_SEVERITIES, word_of
 from project_service.kit.http.errors import Invalid
 
 OTHER_ADDRESS = "sends to an integration of another type"

@@ -9,7 +9,7 @@ from wtforms import BooleanField, SelectField, StringField, TextAreaField
 
 from project_service.areas.alerts.integrations.service import NAMES, TYPES
 from project_service.areas.alerts.models import HTTP, OPSGENIE, PROMETHEUS, AlertIntegration
-from project_service.areas.alerts.receivers.payload_mapping import TARGETS
+from project_service.areas.alerts.payloads.payload_mapping import TARGETS
 from project_service.areas.alerts.receivers.presets import ALERTMANAGER, PRESETS
 from project_service.kit.http.errors import ServiceError
 from project_service.kit.http.forms import Form

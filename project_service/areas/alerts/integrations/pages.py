@@ -10,9 +10,9 @@ from urllib.parse import urlencode
 
 from flask import flash, redirect, render_template, request
 
-from project_service.access import sections
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
+from project_service.access.page_parts import sections
 from project_service.access.pages import PageBlueprint
 from project_service.areas.alerts import queries
 from project_service.areas.alerts.alerts import service
@@ -31,7 +31,7 @@ from project_service.areas.alerts.integrations.word_tables import (
     severity_rows,
 )
 from project_service.areas.alerts.models import HTTP, OPSGENIE, PROMETHEUS, AlertIntegration, Severity
-from project_service.areas.alerts.receivers import payload_mapping
+from project_service.areas.alerts.payloads import payload_mapping
 from project_service.areas.alerts.receivers.presets import PRESETS
 from project_service.domain.projects import Project
 from project_service.domain.repositories import contents

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from project_service.areas.alerts.receivers.payload_mapping import SampleField, fitting
-from project_service.areas.alerts.receivers.payload_values import is_blank
+from project_service.areas.alerts.payloads.payload_mapping import SampleField, fitting
+from project_service.areas.alerts.payloads.payload_values import is_blank
 
 # best first; a number under a name of STATES is a code, and no end
 NAMES: dict[str, tuple[str, ...]] = {

@@ -13,7 +13,8 @@ from project_service.areas.alerts import queries
 from project_service.areas.alerts.integrations import request_log
 from project_service.areas.alerts.integrations import service as integrations
 from project_service.areas.alerts.models import AlertIntegration, AlertRequest, Outcome
-from project_service.areas.alerts.receivers import bodies, delivery_log, subscriptions
+from project_service.areas.alerts.payloads import bodies
+from project_service.areas.alerts.receivers import delivery_log, subscriptions
 from project_service.domain.instance_settings import some_settings
 from project_service.domain.projects import Project
 from project_service.kit.http.errors import Invalid

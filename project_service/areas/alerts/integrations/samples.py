@@ -14,10 +14,11 @@ from project_service.areas.alerts.integrations.forms import IntegrationForm
 from project_service.areas.alerts.integrations.path_suggestions import suggested_fields
 from project_service.areas.alerts.integrations.word_tables import posted_severities, resolved_values, severity_rows
 from project_service.areas.alerts.models import HTTP, AlertIntegration
-from project_service.areas.alerts.receivers import grouping, payload_mapping
-from project_service.areas.alerts.receivers.elements import PROMETHEUS_TOOL, is_batch
+from project_service.areas.alerts.payloads import payload_mapping
+from project_service.areas.alerts.payloads.elements import PROMETHEUS_TOOL, is_batch
+from project_service.areas.alerts.payloads.payload_values import label_of
+from project_service.areas.alerts.receivers import grouping
 from project_service.areas.alerts.receivers.grouping import Mapping
-from project_service.areas.alerts.receivers.payload_values import label_of
 from project_service.areas.alerts.receivers.presets import PRESETS, ConstantValue, Join, Preset
 from project_service.areas.alerts.receivers.reports import ParsedAlert, ReadingRules, rules_of
 from project_service.domain.projects import Project

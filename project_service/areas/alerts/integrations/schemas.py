@@ -7,7 +7,7 @@ from typing import Any
 from project_service.areas.alerts.alerts.schemas import SEVERITIES
 from project_service.areas.alerts.integrations import service
 from project_service.areas.alerts.models import AlertIntegration
-from project_service.areas.alerts.receivers.payload_mapping import TARGETS
+from project_service.areas.alerts.payloads.payload_mapping import TARGETS
 from project_service.areas.alerts.receivers.presets import PRESETS
 from project_service.kit import exact_json
 from project_service.kit.http import fields

@@ -12,9 +12,10 @@ from sqlalchemy import select
 from project_service.access import audit
 from project_service.areas.alerts import queries
 from project_service.areas.alerts.models import HTTP, OPSGENIE, PROMETHEUS, AlertIntegration
-from project_service.areas.alerts.receivers import bodies, endpoints, payload_mapping, receiving
-from project_service.areas.alerts.receivers.elements import is_batch
-from project_service.areas.alerts.receivers.payloads import ParsedRequest, parse
+from project_service.areas.alerts.payloads import bodies, payload_mapping
+from project_service.areas.alerts.payloads.elements import is_batch
+from project_service.areas.alerts.payloads.payloads import ParsedRequest, parse
+from project_service.areas.alerts.receivers import endpoints, receiving
 from project_service.areas.alerts.receivers.reports import ReadingRules
 from project_service.domain import instance_settings
 from project_service.domain.audit.recording import AuditTarget

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from flask import request
 
 from project_service.areas.alerts.models import AlertIntegration, Severity
-from project_service.areas.alerts.receivers.presets import PRESETS
-from project_service.areas.alerts.receivers.reports import ParsedAlert
-from project_service.areas.alerts.receivers.words import (
+from project_service.areas.alerts.payloads.words import (
     OTHER_WORDS,
     PLAIN_SEVERITIES,
     RESOLVED_WORDS,
     suggested_severity,
     word_of,
 )
+from project_service.areas.alerts.receivers.presets import PRESETS
+from project_service.areas.alerts.receivers.reports import ParsedAlert
 
 MAX_WORDS = 200
 MAX_WORD_CHARACTERS = 100

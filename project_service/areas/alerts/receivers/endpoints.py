@@ -10,15 +10,15 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, bindparam, exists, false, func, or_, select, true
 
 from project_service.areas.alerts.models import HTTP, PROMETHEUS, AlertIntegration, FormerAddress, IncidentSetting
-from project_service.areas.alerts.receivers.elements import PROMETHEUS_TOOL
+from project_service.areas.alerts.payloads.elements import PROMETHEUS_TOOL
 from project_service.areas.alerts.receivers.grouping import Mapping
 from project_service.areas.alerts.receivers.reports import ParsedAlert, ReadingRules, rules_of
-from project_service.domain import path_registry
-from project_service.domain.bots import ALERT_BOT, id_of_bot
+from project_service.domain.accounts.bots import ALERT_BOT, id_of_bot
 from project_service.domain.heartbeats.models import ALERT, Heartbeat
 from project_service.domain.instance_settings import RECEIVERS_THROTTLE, value_of
 from project_service.domain.namespaces import NamespaceAncestor
 from project_service.domain.notifications.events import has_listeners
+from project_service.domain.paths import path_registry
 from project_service.domain.projects import Project
 from project_service.domain.silences.models import Silence
 from project_service.kit import clock

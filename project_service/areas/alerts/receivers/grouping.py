@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from project_service.areas.alerts.receivers.payload_values import exact_text, is_blank, items, label_of
+from project_service.areas.alerts.payloads.payload_values import exact_text, is_blank, items, label_of
 from project_service.kit import exact_json
 
 # repetitions of an alert differ in these keys, so a generated fingerprint excludes them

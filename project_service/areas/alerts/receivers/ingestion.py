@@ -17,12 +17,12 @@ from sqlalchemy import Select, bindparam, func, select, text, update
 from sqlalchemy.orm import joinedload
 from sqlalchemy.orm.attributes import set_committed_value
 
-from project_service.areas.alerts.alerts import hooks, incidents, notifying, silencing
+from project_service.areas.alerts.effects import hooks, incidents, notifying, silencing
 from project_service.areas.alerts.models import TARGET, Alert, AlertIntegration, Severity, Status
+from project_service.areas.alerts.payloads.payloads import newest_of_each
 from project_service.areas.alerts.receivers.endpoints import AlertReceiver
-from project_service.areas.alerts.receivers.payloads import newest_of_each
 from project_service.areas.alerts.receivers.reports import AlertReport
-from project_service.domain.bots import ALERT_BOT, bot
+from project_service.domain.accounts.bots import ALERT_BOT, bot
 from project_service.domain.projects import DISABLED, Project
 from project_service.domain.tracker.counters import next_iids
 from project_service.domain.tracker.environments import Environment

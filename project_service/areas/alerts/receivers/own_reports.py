@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from project_service.areas.alerts.models import Severity
+from project_service.areas.alerts.payloads.words import PLAIN_SEVERITIES
 from project_service.areas.alerts.receivers import endpoints, ingestion
 from project_service.areas.alerts.receivers.reports import AlertReport, ParsedAlert, limited
-from project_service.areas.alerts.receivers.words import PLAIN_SEVERITIES
-from project_service.domain.own_alerts import OwnAlert
+from project_service.domain.alerts.own_alerts import OwnAlert
 
 
 def on_report(alert: OwnAlert) -> int | None:

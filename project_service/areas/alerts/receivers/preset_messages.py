@@ -9,8 +9,15 @@ from functools import partial
 from typing import Any
 
 from project_service.areas.alerts.models import Outcome, Severity
+from project_service.areas.alerts.payloads.payload_values import exact_text, is_blank, items, plain_text, value_at
+from project_service.areas.alerts.payloads.words import (
+    OTHER_WORDS,
+    PLACEHOLDERS,
+    PLAIN_SEVERITIES,
+    RESOLVED_WORDS,
+    word_of,
+)
 from project_service.areas.alerts.receivers.grouping import digest_of_object, fingerprint_of, joined, sha1
-from project_service.areas.alerts.receivers.payload_values import exact_text, is_blank, items, plain_text, value_at
 from project_service.areas.alerts.receivers.presets import (
     Condition,
     ConstantValue,
@@ -32,13 +39,6 @@ from project_service.areas.alerts.receivers.reports import (
     limited,
     severity_of,
     unreadable_time,
-)
-from project_service.areas.alerts.receivers.words import (
-    OTHER_WORDS,
-    PLACEHOLDERS,
-    PLAIN_SEVERITIES,
-    RESOLVED_WORDS,
-    word_of,
 )
 from project_service.kit import clock
 from project_service.kit.times import is_unset, looks_like_time, read_time

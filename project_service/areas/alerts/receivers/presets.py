@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from project_service.areas.alerts.models import HTTP, PROMETHEUS, Outcome, Severity
-from project_service.areas.alerts.receivers.words import (
+from project_service.areas.alerts.payloads.words import (
     OTHER_WORDS,
     PLAIN_SEVERITIES,
     RESOLVED_WORDS,

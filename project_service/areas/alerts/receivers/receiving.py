@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from project_service.areas.alerts.models import Outcome
+from project_service.areas.alerts.payloads.payloads import ParsedRequest, parse
 from project_service.areas.alerts.receivers import delivery_log, ingestion, watchdogs
 from project_service.areas.alerts.receivers.endpoints import AlertReceiver
 from project_service.areas.alerts.receivers.ingestion import StoredAlert
-from project_service.areas.alerts.receivers.payloads import ParsedRequest, parse
 from project_service.kit.db.session import after_commit
 
 MAX_LOGGED_ALERTS = 100  # numbers of alerts in the log of one request

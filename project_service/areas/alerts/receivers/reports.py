@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from project_service.areas.alerts.models import Severity
-from project_service.areas.alerts.receivers.grouping import Mapping
-from project_service.areas.alerts.receivers.payload_values import is_blank, items, label_of, plain_text, value_at
-from project_service.areas.alerts.receivers.presets import PRESETS, Preset
-from project_service.areas.alerts.receivers.words import (
+from project_service.areas.alerts.payloads.payload_values import is_blank, items, label_of, plain_text, value_at
+from project_service.areas.alerts.payloads.words import (
     OTHER_WORDS,
     RESOLVED_WORDS,
     SeverityTable,
     severity_table,
     word_of,
 )
+from project_service.areas.alerts.receivers.grouping import Mapping
+from project_service.areas.alerts.receivers.presets import PRESETS, Preset
 from project_service.kit.time_words import zone_named
 from project_service.kit.times import is_unset, looks_like_time, read_time
 

@@ -10,8 +10,9 @@ from flask import request
 from project_service.access.webhooks import ReceiverBlueprint, WebhookRefused, given_key
 from project_service.areas.alerts import queries
 from project_service.areas.alerts.models import Outcome
-from project_service.areas.alerts.receivers import bodies, delivery_log, endpoints, receiving
-from project_service.areas.alerts.receivers.elements import is_batch
+from project_service.areas.alerts.payloads import bodies
+from project_service.areas.alerts.payloads.elements import is_batch
+from project_service.areas.alerts.receivers import delivery_log, endpoints, receiving
 from project_service.areas.alerts.receivers.endpoints import AlertReceiver, UnknownProject
 from project_service.kit.security import tokens
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import select
 
+from project_service.areas.alerts.payloads.payloads import ParsedRequest
 from project_service.areas.alerts.receivers.endpoints import AlertReceiver
-from project_service.areas.alerts.receivers.payloads import ParsedRequest
 from project_service.domain.heartbeats import pings
 from project_service.domain.heartbeats.models import ALERT, SUCCESS, Heartbeat
 from project_service.domain.heartbeats.pings import Ping

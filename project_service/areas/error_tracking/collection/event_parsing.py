@@ -12,11 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from project_service.areas.error_tracking.collection import grouping, javascript_stacks, stack_traces
+from project_service.areas.error_tracking.collection import grouping
 from project_service.areas.error_tracking.collection.derived_tags import derived_tags
-from project_service.areas.error_tracking.collection.javascript_stacks import StackKey
 from project_service.areas.error_tracking.collection.messages import message_of
-from project_service.areas.error_tracking.collection.native_frames import Image, images_of
 from project_service.areas.error_tracking.collection.scrubbing import (
     FILTERED,
     MAX_ENTRIES,
@@ -24,7 +22,10 @@ from project_service.areas.error_tracking.collection.scrubbing import (
     Cleaner,
     as_text,
 )
-from project_service.areas.error_tracking.collection.stack_traces import Entry
+from project_service.areas.error_tracking.collection.stacks import javascript_stacks, stack_traces
+from project_service.areas.error_tracking.collection.stacks.javascript_stacks import StackKey
+from project_service.areas.error_tracking.collection.stacks.native_frames import Image, images_of
+from project_service.areas.error_tracking.collection.stacks.stack_traces import Entry
 from project_service.kit import exact_json
 
 MAX_TAGS = 100

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from project_service.areas.error_tracking.errors import hooks, notifying
+from project_service.areas.error_tracking.effects import hooks, notifying
 from project_service.areas.error_tracking.errors.models import TrackedError
-from project_service.domain.bots import ALERT_BOT, bot
+from project_service.domain.accounts.bots import ALERT_BOT, bot
 from project_service.domain.tracker import issue_rules
 from project_service.kit.db.session import db
 

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from project_service.areas.error_tracking.collection.scrubbing import ELLIPSIS, MAX_NAME_LENGTH
-from project_service.areas.error_tracking.collection.stack_traces import Entry, Frame
+from project_service.areas.error_tracking.collection.stacks.stack_traces import Entry, Frame
 
 VERSION = 1
 MAX_FRAME_KEYS = 30

@@ -16,10 +16,11 @@ from sqlalchemy.orm import undefer
 
 from project_service.areas.error_tracking.collection import ingestion, receivers
 from project_service.areas.error_tracking.collection.event_parsing import ParsedEvent
-from project_service.areas.error_tracking.collection.javascript_stacks import StackKey
 from project_service.areas.error_tracking.collection.receivers import EventReceiver
-from project_service.areas.error_tracking.releases import arrivals, problems, resolution, stack_details
+from project_service.areas.error_tracking.collection.stacks.javascript_stacks import StackKey
+from project_service.areas.error_tracking.releases import arrivals
 from project_service.areas.error_tracking.releases.models import MISSING, PENDING, ResolvedStack, WaitingEvent
+from project_service.areas.error_tracking.source_maps import problems, resolution, stack_details
 from project_service.kit import clock, jobs
 from project_service.kit.db.session import db, insert
 

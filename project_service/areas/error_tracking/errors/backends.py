@@ -7,8 +7,9 @@ import datetime as dt
 from typing import Any, Protocol
 
 from project_service.access.api import WithSchema
-from project_service.areas.error_tracking.errors import event_views, issues, service
+from project_service.areas.error_tracking.effects import issues
 from project_service.areas.error_tracking.errors import queries as error_queries
+from project_service.areas.error_tracking.errors import service
 from project_service.areas.error_tracking.errors.models import ErrorStatus
 from project_service.areas.error_tracking.errors.schemas import TrackedErrorSchema
 from project_service.areas.error_tracking.errors.views import (
@@ -19,11 +20,12 @@ from project_service.areas.error_tracking.errors.views import (
     Frequency,
     Period,
 )
+from project_service.areas.error_tracking.events import event_views
 from project_service.areas.error_tracking.sentry.errors import SentryErrors
 from project_service.areas.error_tracking.settings import queries
+from project_service.domain.accounts.users import User
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
-from project_service.domain.users import User
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import BadRequest
 from project_service.kit.http.fields import whole_number

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from project_service.areas.error_tracking.errors import merging, service
 from project_service.areas.error_tracking.errors.models import ErrorStatus, TrackedError
-from project_service.domain.users import User
+from project_service.domain.accounts.users import User
 from project_service.kit.http.errors import Invalid
 
 MERGE = "merge"

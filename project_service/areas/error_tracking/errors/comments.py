@@ -7,15 +7,15 @@ from collections.abc import Collection
 from sqlalchemy import Select, delete, select, update
 from sqlalchemy.orm import joinedload
 
-from project_service.access import mentions
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
+from project_service.access.references import mentions
 from project_service.access.rules import may_change_note
 from project_service.areas.error_tracking.errors.models import TARGET, TrackedError
+from project_service.domain.accounts.users import User
 from project_service.domain.todos import Todo
 from project_service.domain.tracker.issue_rules import check_note
 from project_service.domain.tracker.notes import Note
-from project_service.domain.users import User
 from project_service.kit.db.session import NO_LAZY_LOADING, db, one
 from project_service.kit.http import urls
 from project_service.kit.http.errors import Forbidden, RecordNotFound

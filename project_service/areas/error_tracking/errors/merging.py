@@ -21,7 +21,7 @@ from project_service.areas.error_tracking.errors.models import (
     TrackedErrorUser,
 )
 from project_service.domain import todos
-from project_service.domain.users import User
+from project_service.domain.accounts.users import User
 from project_service.kit import clock
 from project_service.kit.db.session import db, insert
 from project_service.kit.http.errors import Invalid

@@ -9,9 +9,9 @@ from typing import Any
 from sqlalchemy import BigInteger, ForeignKey, Index, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
+from project_service.domain.accounts.users import User
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db import text_search
 from project_service.kit.db.base import Base, Key, Model, table_of

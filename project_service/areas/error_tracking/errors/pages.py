@@ -9,27 +9,21 @@ from typing import Any
 from flask import flash, redirect, render_template, request
 from sqlalchemy import select
 
-from project_service.access import navigation, panels, visible_notes
+from project_service.access import visible_notes
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller, current_user
+from project_service.access.page_parts import navigation, panels
 from project_service.access.pages import PageBlueprint
 from project_service.access.rules import may_change_note
 from project_service.areas.error_tracking.collection.event_parsing import LEVELS
-from project_service.areas.error_tracking.errors import (
-    backends,
-    bulk,
-    comments,
-    event_search,
-    event_views,
-    issues,
-    separation,
-    service,
-)
+from project_service.areas.error_tracking.effects import issues
+from project_service.areas.error_tracking.errors import backends, bulk, comments, separation, service
 from project_service.areas.error_tracking.errors import queries as error_queries
 from project_service.areas.error_tracking.errors.forms import ErrorCommentForm, ErrorIssueForm
 from project_service.areas.error_tracking.errors.models import ErrorStatus, TrackedError
 from project_service.areas.error_tracking.errors.schemas import STATUSES
 from project_service.areas.error_tracking.errors.views import LAST_DAY, PERIODS
+from project_service.areas.error_tracking.events import event_search, event_views
 from project_service.areas.error_tracking.sentry.client import SentryFailed
 from project_service.areas.error_tracking.settings import client_keys, queries
 from project_service.areas.error_tracking.settings.models import ErrorTrackingSetting, SentryIssueLink

@@ -21,9 +21,9 @@ from project_service.areas.error_tracking.errors.models import (
 from project_service.areas.error_tracking.errors.views import LAST_DAY, ErrorView, Frequency, Period
 from project_service.areas.error_tracking.releases.models import WaitingEvent
 from project_service.domain.access_levels import Role
+from project_service.domain.accounts.users import ACTIVE, User
 from project_service.domain.memberships import members_for_choice
 from project_service.domain.projects import Project
-from project_service.domain.users import ACTIVE, User
 from project_service.kit.db import searching
 from project_service.kit.db.session import NO_LAZY_LOADING, db, one
 from project_service.kit.http.errors import NotFound

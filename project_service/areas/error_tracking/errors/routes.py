@@ -11,11 +11,10 @@ from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint, WithSchema
 from project_service.access.guards import numeric
 from project_service.access.identity import caller, current_user
+from project_service.areas.error_tracking.effects import issues
 from project_service.areas.error_tracking.errors import (
     backends,
     comments,
-    event_search,
-    issues,
     merging,
     queries,
     schemas,
@@ -24,6 +23,7 @@ from project_service.areas.error_tracking.errors import (
 )
 from project_service.areas.error_tracking.errors.models import ErrorStatus, MergedError, TrackedErrorEvent
 from project_service.areas.error_tracking.errors.views import ErrorView
+from project_service.areas.error_tracking.events import event_search
 from project_service.domain.projects import Project
 from project_service.domain.tracker.notes import Note
 from project_service.domain.tracker.schemas import NoteFilterSchema, NoteSchema

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from project_service.areas.error_tracking.collection.event_parsing import LEVELS
-from project_service.areas.error_tracking.errors import event_views
 from project_service.areas.error_tracking.errors.models import ErrorStatus, TrackedErrorEvent
+from project_service.areas.error_tracking.events import event_views
 from project_service.domain.schemas import UserBasicSchema
 from project_service.kit.http import fields
 from project_service.kit.http.schemas import Embedded, Schema

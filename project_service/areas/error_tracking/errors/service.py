@@ -8,7 +8,8 @@ from sqlalchemy import func, or_, select
 
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
-from project_service.areas.error_tracking.errors import comments, hooks
+from project_service.areas.error_tracking.effects import hooks
+from project_service.areas.error_tracking.errors import comments
 from project_service.areas.error_tracking.errors.models import (
     TARGET,
     ErrorStatus,
@@ -18,11 +19,11 @@ from project_service.areas.error_tracking.errors.models import (
 )
 from project_service.areas.error_tracking.releases.models import ErrorRelease
 from project_service.domain import todos
+from project_service.domain.accounts.users import ACTIVE, User, users
 from project_service.domain.notifications import levels
 from project_service.domain.todos import TodoAction
 from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.issues import CLOSED, Issue
-from project_service.domain.users import ACTIVE, User, users
 from project_service.kit import clock
 from project_service.kit.db.locking import delete_locked, lock_row
 from project_service.kit.db.session import db

@@ -6,11 +6,11 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from project_service.areas.error_tracking.errors.event_views import EventView
 from project_service.areas.error_tracking.errors.models import DAY_SECONDS, HOUR_SECONDS
+from project_service.areas.error_tracking.events.event_views import EventView
+from project_service.domain.accounts.users import User
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.http import urls
 

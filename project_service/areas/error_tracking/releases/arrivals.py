@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from sqlalchemy import func, select
 
 from project_service.areas.error_tracking.collection.event_parsing import ParsedEvent
-from project_service.areas.error_tracking.collection.javascript_stacks import StackKey
-from project_service.areas.error_tracking.collection.stack_traces import Frame
+from project_service.areas.error_tracking.collection.stacks.javascript_stacks import StackKey
+from project_service.areas.error_tracking.collection.stacks.stack_traces import Frame
 from project_service.areas.error_tracking.errors.models import TrackedErrorEvent
-from project_service.areas.error_tracking.releases import jobs, lookup, problems, stack_details
+from project_service.areas.error_tracking.releases import jobs
 from project_service.areas.error_tracking.releases.models import MISSING, PENDING, ResolvedStack
-from project_service.areas.error_tracking.releases.problems import Problem
+from project_service.areas.error_tracking.source_maps import lookup, problems, stack_details
+from project_service.areas.error_tracking.source_maps.problems import Problem
+from project_service.domain.accounts.users import User
 from project_service.domain.rate_limits import RateLimit
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.session import db, insert
 from project_service.kit.http.errors import BadRequest

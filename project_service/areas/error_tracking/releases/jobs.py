@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import delete, exists, select
 
 from project_service.areas.error_tracking.errors.models import TrackedError
-from project_service.areas.error_tracking.releases import release_history, resolution
+from project_service.areas.error_tracking.releases import release_history
 from project_service.areas.error_tracking.releases.models import (
     FAILED,
     OK,
@@ -21,6 +21,7 @@ from project_service.areas.error_tracking.releases.models import (
     SourceMapBundle,
 )
 from project_service.areas.error_tracking.releases.storage_names import CHUNKS, content_folder
+from project_service.areas.error_tracking.source_maps import resolution
 from project_service.domain.projects import Project
 from project_service.kit import clock, jobs
 from project_service.kit.db.session import db

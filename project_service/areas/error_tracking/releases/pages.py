@@ -10,8 +10,9 @@ from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
 from project_service.areas.error_tracking.errors import queries as error_queries
-from project_service.areas.error_tracking.releases import arrivals, queries, release_history, upload_guides
+from project_service.areas.error_tracking.releases import arrivals, queries, release_history
 from project_service.areas.error_tracking.releases.models import SourceMapBundle
+from project_service.areas.error_tracking.sentry_cli import upload_guides
 from project_service.domain.projects import Project
 from project_service.kit.db.locking import delete_locked
 from project_service.kit.db.session import db

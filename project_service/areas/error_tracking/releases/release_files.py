@@ -12,7 +12,7 @@ from sqlalchemy.orm import joinedload
 from project_service.access.abilities import Ability, judge
 from project_service.access.api import json_response
 from project_service.access.identity import caller
-from project_service.areas.error_tracking.releases import sentry_views, uploads
+from project_service.areas.error_tracking.releases import uploads
 from project_service.areas.error_tracking.releases.bundles import MAX_URL_LENGTH, debug_id_of
 from project_service.areas.error_tracking.releases.models import (
     OK,
@@ -21,7 +21,9 @@ from project_service.areas.error_tracking.releases.models import (
     SourceMapArtifact,
     SourceMapBundle,
 )
-from project_service.areas.error_tracking.releases.sentry_requests import (
+from project_service.areas.error_tracking.releases.uploads import UploadRefused
+from project_service.areas.error_tracking.sentry_cli import sentry_views
+from project_service.areas.error_tracking.sentry_cli.sentry_requests import (
     UNKNOWN,
     ClientRefused,
     SentryBlueprint,
@@ -29,7 +31,6 @@ from project_service.areas.error_tracking.releases.sentry_requests import (
     find_organization,
     find_sentry_project,
 )
-from project_service.areas.error_tracking.releases.uploads import UploadRefused
 from project_service.domain.projects import Project
 from project_service.kit.db import searching
 from project_service.kit.db.session import db

@@ -11,9 +11,10 @@ from project_service.access.abilities import Ability, allowed, judge
 from project_service.access.api import json_response
 from project_service.access.identity import caller
 from project_service.areas.error_tracking.collection.event_parsing import read_time
-from project_service.areas.error_tracking.releases import jobs, release_history, sentry_views
+from project_service.areas.error_tracking.releases import jobs, release_history
 from project_service.areas.error_tracking.releases.models import ErrorRelease
-from project_service.areas.error_tracking.releases.sentry_requests import (
+from project_service.areas.error_tracking.sentry_cli import sentry_views
+from project_service.areas.error_tracking.sentry_cli.sentry_requests import (
     ClientRefused,
     SentryBlueprint,
     existing_releases,

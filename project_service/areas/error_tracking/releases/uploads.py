@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from sqlalchemy import delete, func, select
 
-from project_service.areas.error_tracking.releases import bundles, jobs, lookup, service
+from project_service.areas.error_tracking.releases import bundles, jobs, service
 from project_service.areas.error_tracking.releases.bundles import (
     EDGE_BYTES,
     BadArtifactBundle,
@@ -32,6 +32,7 @@ from project_service.areas.error_tracking.releases.models import (
     SourceMapBundle,
 )
 from project_service.areas.error_tracking.releases.storage_names import chunk_folder, content_name
+from project_service.areas.error_tracking.source_maps import lookup
 from project_service.domain.namespaces import Namespace
 from project_service.kit import clock
 from project_service.kit import jobs as background

@@ -14,7 +14,7 @@ from sqlalchemy.orm import joinedload
 from sqlalchemy.orm.attributes import set_committed_value
 
 from project_service.access.api import WithSchema
-from project_service.areas.error_tracking.errors import issues as error_issues
+from project_service.areas.error_tracking.effects import issues as error_issues
 from project_service.areas.error_tracking.errors import service
 from project_service.areas.error_tracking.errors.models import ErrorStatus
 from project_service.areas.error_tracking.errors.schemas import TrackedErrorSchema
@@ -29,9 +29,9 @@ from project_service.areas.error_tracking.errors.views import (
 from project_service.areas.error_tracking.sentry import values as sentry_values
 from project_service.areas.error_tracking.sentry.client import GONE, SentryClient, SentryFailed, SentryResponse
 from project_service.areas.error_tracking.settings.models import API_PATH, ErrorTrackingSetting, SentryIssueLink
+from project_service.domain.accounts.users import User
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
-from project_service.domain.users import User
 from project_service.kit.db.session import db, one, unique, writing
 from project_service.kit.http.errors import BadRequest, NotFound
 from project_service.kit.http.pagination import DEFAULT_SIZE, Paging, PreparedPage

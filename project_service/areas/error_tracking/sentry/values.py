@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from project_service.areas.error_tracking.collection.event_parsing import LEVELS, USER_FIELDS, read_time
-from project_service.areas.error_tracking.errors.event_views import EventView
 from project_service.areas.error_tracking.errors.views import LAST_DAY, ErrorView
+from project_service.areas.error_tracking.events.event_views import EventView
 from project_service.areas.error_tracking.sentry.client import SentryFailed
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue

@@ -7,15 +7,15 @@ from typing import Any
 
 from flask import redirect, request, url_for
 
-from project_service.access import navigation, sections
 from project_service.access.abilities import Ability
+from project_service.access.page_parts import navigation, sections
 from project_service.access.pages import PageBlueprint
 from project_service.areas.error_tracking.collection import event_limits
 from project_service.areas.error_tracking.collection.envelopes import CHECK_IN
-from project_service.areas.error_tracking.releases import upload_guides
 from project_service.areas.error_tracking.sentry import projects
 from project_service.areas.error_tracking.sentry.client import SentryFailed, host_of
 from project_service.areas.error_tracking.sentry.projects import SentryProject
+from project_service.areas.error_tracking.sentry_cli import upload_guides
 from project_service.areas.error_tracking.settings import client_keys, ignore_rules, queries, service
 from project_service.areas.error_tracking.settings.forms import (
     INTEGRATED,

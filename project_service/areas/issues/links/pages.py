@@ -7,9 +7,9 @@ from typing import Any
 
 from flask import flash, redirect, request
 
-from project_service.access import panels
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
+from project_service.access.page_parts import panels
 from project_service.access.pages import PageBlueprint
 from project_service.areas.issues.links import queries, service
 from project_service.domain.projects import Project

@@ -10,10 +10,10 @@ from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
 from project_service.areas.notifications.actions.links import ACKNOWLEDGE, KINDS, RESOLVE, Link
 from project_service.areas.notifications.models import NotificationChannel, NotificationDelivery, NotificationItem
-from project_service.domain.alert_actions import Acknowledged, Acknowledgement, acknowledge
-from project_service.domain.bots import ALERT_BOT, NAMES, bot
+from project_service.domain.accounts.bots import ALERT_BOT, NAMES, bot
+from project_service.domain.accounts.users import ACTIVE, User
+from project_service.domain.alerts.alert_actions import Acknowledged, Acknowledgement, acknowledge
 from project_service.domain.notifications.models import NotificationEvent
-from project_service.domain.users import ACTIVE, User
 from project_service.kit.db.session import db
 
 THROUGH = {ACKNOWLEDGE: "acknowledged through the channel **#{}**", RESOLVE: "resolved through the channel **#{}**"}

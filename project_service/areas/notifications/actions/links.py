@@ -12,8 +12,8 @@ from typing import NamedTuple
 from itsdangerous import BadSignature, SignatureExpired, URLSafeTimedSerializer
 
 from project_service.areas.notifications.models import NotificationChannel, NotificationDelivery
+from project_service.domain.accounts.users import User
 from project_service.domain.notifications.models import ALERT_ACKNOWLEDGED, ALERT_REOPENED, ALERT_TRIGGERED
-from project_service.domain.users import User
 from project_service.kit.http.urls import absolute
 from project_service.kit.security import key_ring
 

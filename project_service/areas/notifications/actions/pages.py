@@ -14,7 +14,7 @@ from project_service.access.pages import PageBlueprint
 from project_service.areas.notifications.actions import acting, links
 from project_service.areas.notifications.actions.acting import LinkedAction
 from project_service.domain import rate_limits
-from project_service.domain.alert_actions import Acknowledged
+from project_service.domain.alerts.alert_actions import Acknowledged
 from project_service.domain.rate_limits import RateLimit
 from project_service.kit.db.session import reading, unit_of_work
 from project_service.kit.http import responses

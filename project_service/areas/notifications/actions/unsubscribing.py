@@ -17,9 +17,9 @@ from project_service.areas.notifications.actions.pages import HEADERS, actions, 
 from project_service.areas.notifications.channels import confirming
 from project_service.areas.notifications.models import NotificationChannel
 from project_service.areas.notifications.personal import service
+from project_service.domain.accounts.users import ACTIVE, User
 from project_service.domain.notifications.models import DISABLED
 from project_service.domain.projects import Project
-from project_service.domain.users import ACTIVE, User
 from project_service.kit.db.session import db, reading, unit_of_work
 from project_service.kit.http import urls
 from project_service.kit.http.errors import UnknownRoute

@@ -9,10 +9,10 @@ from sqlalchemy import func, select
 from project_service.areas.notifications.models import EMAIL, NotificationChannel
 from project_service.areas.notifications.owners import Owner
 from project_service.domain.access_levels import Role
+from project_service.domain.accounts.users import ACTIVE, User, users
 from project_service.domain.memberships import role_in
 from project_service.domain.projects import Project
 from project_service.domain.rate_limits import RateLimit
-from project_service.domain.users import ACTIVE, User, users
 from project_service.kit import clock, mail
 from project_service.kit.db.session import db
 from project_service.kit.http import urls

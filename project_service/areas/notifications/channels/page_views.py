@@ -14,9 +14,9 @@ from project_service.areas.notifications.kinds import KINDS
 from project_service.areas.notifications.models import PERSONAL_TYPES, STATUSES, TYPES
 from project_service.areas.notifications.owners import Owner
 from project_service.areas.notifications.rules.queries import number_of_rules
+from project_service.domain.accounts.users import User
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
-from project_service.domain.users import User
 from project_service.kit import mail
 from project_service.kit.http.errors import Unprocessable
 from project_service.kit.http.fields import whole_number

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from project_service.access import navigation
 from project_service.access.abilities import Ability
 from project_service.access.identity import current_user
+from project_service.access.page_parts import navigation
 from project_service.access.pages import PageBlueprint
 from project_service.areas.notifications.channels import page_views
 from project_service.areas.notifications.owners import Owner

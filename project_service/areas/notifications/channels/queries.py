@@ -14,10 +14,10 @@ from project_service.areas.notifications.models import (
     NotificationItem,
 )
 from project_service.areas.notifications.owners import Owner, column_of, owned_by
+from project_service.domain.accounts.users import User
 from project_service.domain.namespaces import NamespaceAncestor, descendants_of
 from project_service.domain.notifications.models import ALERT, NotificationEvent
 from project_service.domain.projects import Project
-from project_service.domain.users import User
 from project_service.kit.db.session import NO_LAZY_LOADING, db, one
 from project_service.kit.http.errors import NotFound
 

@@ -19,10 +19,10 @@ from project_service.areas.notifications.models import EMAIL, NotificationChanne
 from project_service.areas.notifications.owners import Owner, column_of, kind_of, owned_by
 from project_service.areas.notifications.sender import outgoing_of
 from project_service.domain import instance_settings
-from project_service.domain.hook_payloads import project_of
+from project_service.domain.accounts.users import User
+from project_service.domain.hooks.hook_payloads import project_of
 from project_service.domain.projects import Project
 from project_service.domain.rate_limits import RateLimit
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.locking import delete_locked
 from project_service.kit.db.session import db

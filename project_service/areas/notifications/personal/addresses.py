@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from project_service.domain.accounts.users import User
 from project_service.domain.projects import Project
-from project_service.domain.users import User
 
 
 def address_of(user: User, project: Project | None) -> str:

@@ -7,9 +7,9 @@ from typing import Any
 
 from flask import flash, redirect, render_template, request
 
-from project_service.access import navigation
 from project_service.access.abilities import Ability
 from project_service.access.identity import current_user
+from project_service.access.page_parts import navigation
 from project_service.access.pages import PageBlueprint
 from project_service.areas.notifications import page_parts
 from project_service.areas.notifications.channels.page_views import STATES

@@ -10,6 +10,7 @@ from sqlalchemy import Select, select
 
 from project_service.areas.notifications.models import QuietHours
 from project_service.areas.notifications.personal import quiet_hours
+from project_service.domain.accounts.users import User
 from project_service.domain.namespaces import Namespace
 from project_service.domain.notifications.models import (
     ALERT_RESOLVED,
@@ -24,7 +25,6 @@ from project_service.domain.notifications.models import (
     NotificationSetting,
 )
 from project_service.domain.projects import Project
-from project_service.domain.users import User
 from project_service.kit.db.locking import lock_row
 from project_service.kit.db.session import db, insert
 from project_service.kit.http.errors import BadRequest, Invalid

@@ -21,6 +21,7 @@ from project_service.areas.notifications.models import (
 )
 from project_service.areas.notifications.personal import quiet_hours
 from project_service.areas.notifications.routing import holding, texts
+from project_service.domain.accounts.users import User
 from project_service.domain.notifications.models import (
     ALERT,
     ALERT_ACKNOWLEDGED,
@@ -34,7 +35,6 @@ from project_service.domain.notifications.models import (
 )
 from project_service.domain.projects import Project
 from project_service.domain.silences import holding as silences
-from project_service.domain.users import User
 from project_service.kit import clock, jobs
 from project_service.kit.db.session import db, insert, unit_of_work
 

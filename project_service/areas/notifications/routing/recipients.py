@@ -7,8 +7,9 @@ import functools
 from sqlalchemy import or_, select
 
 from project_service.areas.notifications.models import NotificationChannel
-from project_service.domain import resource_bots
 from project_service.domain.access_levels import Role
+from project_service.domain.accounts import resource_bots
+from project_service.domain.accounts.users import ACTIVE, User, user_by
 from project_service.domain.memberships import members_for_choice
 from project_service.domain.namespaces import Namespace, NamespaceAncestor
 from project_service.domain.notifications.levels import nearest_settings
@@ -31,7 +32,6 @@ from project_service.domain.notifications.models import (
     NotificationSetting,
 )
 from project_service.domain.projects import Project
-from project_service.domain.users import ACTIVE, User, user_by
 from project_service.kit.db.session import db
 
 MAX_MEMBERS = 1000

@@ -19,7 +19,8 @@ from project_service.areas.notifications.personal import quiet_hours
 from project_service.areas.notifications.routing import grouping
 from project_service.areas.notifications.routing.recipients import Recipients
 from project_service.areas.notifications.rules import matching
-from project_service.domain import alert_actions
+from project_service.domain.accounts.users import User
+from project_service.domain.alerts import alert_actions
 from project_service.domain.notifications.models import (
     ALERT,
     ISSUE,
@@ -30,7 +31,6 @@ from project_service.domain.notifications.models import (
 )
 from project_service.domain.silences import holding as silences
 from project_service.domain.tracker.issues import OPENED, Issue
-from project_service.domain.users import User
 from project_service.kit import clock, jobs
 from project_service.kit.db.session import db, unit_of_work
 

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from project_service.areas.notifications import messages
 from project_service.areas.notifications.messages import ACKNOWLEDGED, ENDED, OPEN, OTHER, ChannelMessage, one_line
-from project_service.domain.hook_payloads import project_of
+from project_service.domain.accounts.users import User
+from project_service.domain.hooks.hook_payloads import project_of
 from project_service.domain.notifications.models import (
     ALERT,
     ALERT_ACKNOWLEDGED,
@@ -25,7 +26,6 @@ from project_service.domain.notifications.models import (
     NotificationEvent,
 )
 from project_service.domain.projects import Project
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.http import urls
 

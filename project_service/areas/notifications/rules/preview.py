@@ -11,10 +11,10 @@ from sqlalchemy import select
 from project_service.areas.notifications import messages
 from project_service.areas.notifications.routing.recipients import Recipients
 from project_service.areas.notifications.rules import matching
+from project_service.domain.accounts.users import User
 from project_service.domain.notifications.models import ALERT, SUBJECTS, NotificationEvent, NotificationRule
 from project_service.domain.projects import Project
 from project_service.domain.silences import holding
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import NotFound

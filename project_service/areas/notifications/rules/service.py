@@ -17,11 +17,11 @@ from project_service.areas.notifications.models import PAGERDUTY
 from project_service.areas.notifications.owners import column_of, kind_of, owned_by
 from project_service.areas.notifications.routing import reminders
 from project_service.areas.notifications.rules import queries
+from project_service.domain.accounts.users import ACTIVE, user_by
 from project_service.domain.namespaces import Namespace
 from project_service.domain.notifications.models import ALERT, ISSUE, SUBJECTS, NotificationRule
 from project_service.domain.projects import Project
 from project_service.domain.silences.matching import FIELDS
-from project_service.domain.users import ACTIVE, user_by
 from project_service.kit.db.locking import delete_locked
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import BadParameters, Invalid

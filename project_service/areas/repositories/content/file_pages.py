@@ -6,10 +6,10 @@ from typing import Any
 
 from flask import redirect, render_template, request
 
-from project_service.access import text_references
 from project_service.access.abilities import Ability
 from project_service.access.identity import caller
 from project_service.access.pages import PageBlueprint
+from project_service.access.references import text_references
 from project_service.areas.repositories.code_reading import reading_code
 from project_service.areas.repositories.content import file_views
 from project_service.areas.repositories.content.readmes import addresses_in, is_markdown

@@ -10,8 +10,8 @@ from markupsafe import Markup, escape
 from project_service.areas.repositories.content.readmes import MAX_README_BYTES, is_markdown
 from project_service.domain.repositories.reading.objects import Entry, text_of
 from project_service.domain.repositories.reading.repository import CodeRepository
-from project_service.kit import highlighting
 from project_service.kit.http import raw_content
+from project_service.kit.texts import highlighting
 
 MAX_SHOWN_BYTES, MAX_SHOWN_LINES = 1 << 20, 10_000  # each line is an element of the page
 # characters that change the order in which others are shown, so that code reads other than it runs

@@ -6,9 +6,9 @@ from typing import Any
 
 import structlog
 
-from project_service.access import panels
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
+from project_service.access.page_parts import panels
 from project_service.areas.repositories.content.readmes import find_readme
 from project_service.areas.repositories.revision_paths import RevisionPath
 from project_service.domain.projects import Project

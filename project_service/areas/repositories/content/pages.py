@@ -7,10 +7,11 @@ from typing import Any
 
 from flask import Response, redirect, render_template, request
 
-from project_service.access import navigation, text_references
 from project_service.access.abilities import Ability
 from project_service.access.identity import caller
+from project_service.access.page_parts import navigation
 from project_service.access.pages import PageBlueprint
+from project_service.access.references import text_references
 from project_service.areas.repositories.code_reading import (
     download_slots,
     find_commit,

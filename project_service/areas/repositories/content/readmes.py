@@ -6,15 +6,15 @@ import itertools
 import re
 from dataclasses import dataclass
 
-from project_service.access import text_references
 from project_service.access.identity import caller
+from project_service.access.references import text_references
 from project_service.areas.repositories.revision_paths import RevisionPath, page_address
 from project_service.domain.projects import Project
 from project_service.domain.repositories.reading.objects import text_of
 from project_service.domain.repositories.reading.repository import BLOB, CodeRepository
 from project_service.domain.repositories.reading.trees import Folder
 from project_service.kit.http import raw_content
-from project_service.kit.markdown import RelativeAddresses
+from project_service.kit.texts.markdown import RelativeAddresses
 
 MAX_README_BYTES = 256 << 10
 MAX_READMES = 100

@@ -9,9 +9,17 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from project_service.access import search_scopes
 from project_service.access.abilities import Ability, allowed
-from project_service.access.search_scopes import NOTHING, PROJECT, REPOSITORY_SCOPES, Hit, Matches, Search, SearchScope
+from project_service.access.references import search_scopes
+from project_service.access.references.search_scopes import (
+    NOTHING,
+    PROJECT,
+    REPOSITORY_SCOPES,
+    Hit,
+    Matches,
+    Search,
+    SearchScope,
+)
 from project_service.areas.repositories.code_reading import CommitRow
 from project_service.areas.repositories.content.schemas import CommitFullSchema
 from project_service.domain.projects import Project

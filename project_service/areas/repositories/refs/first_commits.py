@@ -15,13 +15,13 @@ from project_service.areas.repositories.transport import pushing, receiving
 from project_service.areas.repositories.transport.push_facts import PushFacts
 from project_service.areas.repositories.transport.push_rules import PushRefused
 from project_service.areas.repositories.transport.pushing import RequestedPush
+from project_service.domain.accounts.users import User
 from project_service.domain.projects import Project
 from project_service.domain.repositories import git, packs
 from project_service.domain.repositories.bundles import BRANCHES
 from project_service.domain.repositories.models import repository_of
 from project_service.domain.repositories.refs import ZERO, RefChange
 from project_service.domain.repositories.views import head_of, served_view
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.session import db, reading
 from project_service.kit.http.errors import Unavailable

@@ -11,6 +11,7 @@ from project_service.areas.repositories.transport import pushing
 from project_service.areas.repositories.transport.push_facts import PushFacts
 from project_service.areas.repositories.transport.push_rules import PushRefused
 from project_service.areas.repositories.transport.pushing import RequestedPush
+from project_service.domain.accounts.users import User
 from project_service.domain.projects import Project
 from project_service.domain.repositories.bundles import BRANCHES
 from project_service.domain.repositories.protected_refs import protected_branches_of, protections_of
@@ -18,7 +19,6 @@ from project_service.domain.repositories.reading import refs
 from project_service.domain.repositories.reading.repository import HEAD, CodeRepository
 from project_service.domain.repositories.refs import ZERO, RefChange
 from project_service.domain.repositories.views import served_view
-from project_service.domain.users import User
 from project_service.kit import jobs
 from project_service.kit.db.session import db, reading
 

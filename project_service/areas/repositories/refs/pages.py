@@ -6,9 +6,9 @@ from typing import Any
 
 from flask import flash, redirect, render_template, request
 
-from project_service.access import navigation
 from project_service.access.abilities import Ability
 from project_service.access.identity import caller
+from project_service.access.page_parts import navigation
 from project_service.access.pages import PageBlueprint
 from project_service.access.rules import at_least
 from project_service.areas.repositories.refs import changes, queries

@@ -7,8 +7,8 @@ from typing import Any
 from sqlalchemy import select
 
 from project_service.areas.repositories.releases.schemas import LinkedAsset, newest_links, release_url, sources_of
-from project_service.domain import hook_events
-from project_service.domain.hook_payloads import moment, project_of
+from project_service.domain.hooks import hook_events
+from project_service.domain.hooks.hook_payloads import moment, project_of
 from project_service.domain.projects import Project
 from project_service.domain.repositories.releases import Release
 from project_service.domain.schemas import project_url

@@ -6,10 +6,11 @@ from typing import Any
 
 from flask import flash, redirect, render_template, request
 
-from project_service.access import navigation, text_references
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
+from project_service.access.page_parts import navigation
 from project_service.access.pages import PageBlueprint
+from project_service.access.references import text_references
 from project_service.access.rules import at_least
 from project_service.areas.repositories.refs import queries as ref_queries
 from project_service.areas.repositories.releases import queries, schemas, service

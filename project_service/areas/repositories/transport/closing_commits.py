@@ -9,6 +9,7 @@ from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
 from project_service.access.rules import may_change_issue, may_see_issue
 from project_service.areas.repositories.transport.push_facts import PushFacts
+from project_service.domain.accounts.users import User
 from project_service.domain.projects import Project
 from project_service.domain.repositories import git
 from project_service.domain.repositories.bundles import BRANCHES
@@ -16,7 +17,6 @@ from project_service.domain.repositories.refs import RefChange
 from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.issues import OPENED, Issue, issues_of
 from project_service.domain.tracker.merge_requests import CLOSING, NUMBER
-from project_service.domain.users import User
 from project_service.kit.db.session import db
 
 MAX_COMMITS = 100  # the newest of a push

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from flask import Request
 
 from project_service.access.abilities import Ability, allowed
-from project_service.access.git_credentials import WrongCredentials, git_caller, has_scope
 from project_service.access.identity import Caller
 from project_service.access.roles import find_project
+from project_service.access.sign_in.git_credentials import WrongCredentials, git_caller, has_scope
+from project_service.domain.accounts.sign_ins import TooManyFailures, WrongPassword
 from project_service.domain.projects import Project, project_by_former_path
 from project_service.domain.rate_limits import seconds_of
 from project_service.domain.repositories.models import CODE, DESIGN, WIKI, repository_of
-from project_service.domain.sign_ins import TooManyFailures, WrongPassword
 from project_service.kit.http import urls
 from project_service.kit.http.errors import NotFound, ServiceError
 

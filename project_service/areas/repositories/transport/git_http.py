@@ -32,7 +32,7 @@ from project_service.domain.repositories.views import machine_folder, served_vie
 from project_service.kit.db.session import db, reading
 from project_service.kit.gzip_reading import BadGzip
 from project_service.kit.http import responses, urls
-from project_service.kit.http.view_admission import MAX_BODY_BYTES
+from project_service.kit.http.clients.view_admission import MAX_BODY_BYTES
 
 NO_CACHE = {
     "Cache-Control": "no-cache, max-age=0, must-revalidate",

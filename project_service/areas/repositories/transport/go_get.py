@@ -9,11 +9,11 @@ from flask import Blueprint, Response, render_template, request
 from sqlalchemy import func, select
 
 from project_service.access.abilities import Ability, allowed
-from project_service.access.git_credentials import WrongCredentials, git_caller, has_scope
 from project_service.access.identity import Caller
+from project_service.access.sign_in.git_credentials import WrongCredentials, git_caller, has_scope
+from project_service.domain.accounts.sign_ins import TooManyFailures, WrongPassword
 from project_service.domain.projects import Project, RedirectRoute, projects
 from project_service.domain.rate_limits import seconds_of
-from project_service.domain.sign_ins import TooManyFailures, WrongPassword
 from project_service.kit.db.session import db, reading
 from project_service.kit.http import parameters, urls
 from project_service.kit.http.responses import is_api

@@ -7,11 +7,11 @@ from typing import Any
 
 from project_service.areas.repositories.transport.push_facts import CommitFigures
 from project_service.domain import instance_settings
+from project_service.domain.accounts.users import User
 from project_service.domain.events import recording as events
 from project_service.domain.events.models import Action
 from project_service.domain.projects import Project
 from project_service.domain.repositories.refs import RefChange
-from project_service.domain.users import User
 
 BRANCH, TAG = "branch", "tag"
 CREATED, PUSHED, REMOVED = "created", "pushed", "removed"

@@ -11,15 +11,16 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from project_service.areas.repositories.transport.push_facts import PushFacts
-from project_service.domain import hook_events, instance_settings
-from project_service.domain.hook_payloads import REDACTED, project_of, repository_of
+from project_service.domain import instance_settings
+from project_service.domain.accounts.user_pictures import picture_address
+from project_service.domain.accounts.users import User
+from project_service.domain.hooks import hook_events
+from project_service.domain.hooks.hook_payloads import REDACTED, project_of, repository_of
 from project_service.domain.projects import Project
 from project_service.domain.repositories import git
 from project_service.domain.repositories.protected_refs import levels_for, protected_branches_of, protections_of
 from project_service.domain.repositories.refs import RefChange
 from project_service.domain.schemas import project_url
-from project_service.domain.user_pictures import picture_address
-from project_service.domain.users import User
 from project_service.kit.db.session import db
 
 if TYPE_CHECKING:

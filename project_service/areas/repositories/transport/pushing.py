@@ -11,6 +11,8 @@ from project_service.areas.repositories.transport import closing_commits, push_e
 from project_service.areas.repositories.transport.git_access import NO_PUSH, GitRefused, check_push
 from project_service.areas.repositories.transport.push_facts import FactMissing, PushFacts, is_branch_without_commit
 from project_service.areas.repositories.transport.push_rules import PushRefused, PushRules
+from project_service.domain.accounts.tokens import OAuthToken, PersonalAccessToken
+from project_service.domain.accounts.users import ACTIVE, User
 from project_service.domain.projects import Project
 from project_service.domain.repositories import packs, refs
 from project_service.domain.repositories.bundles import BRANCHES, REF
@@ -20,8 +22,6 @@ from project_service.domain.repositories.protected_refs import protect_default_b
 from project_service.domain.repositories.refs import ZERO, RefChange
 from project_service.domain.repositories.releases import delete_releases
 from project_service.domain.repositories.views import head_of
-from project_service.domain.tokens import OAuthToken, PersonalAccessToken
-from project_service.domain.users import ACTIVE, User
 from project_service.kit.db.session import db, reading, unit_of_work
 
 LIKELY_DEFAULTS = ("main", "master")

@@ -11,10 +11,10 @@ from typing import Any
 
 from flask import flash, redirect, render_template, request
 
-from project_service.access import text_references
 from project_service.access.abilities import Ability
 from project_service.access.identity import caller
 from project_service.access.pages import PageBlueprint
+from project_service.access.references import text_references
 from project_service.areas.repositories.code_reading import optional_code
 from project_service.areas.repositories.content.file_views import MAX_SHOWN_BYTES
 from project_service.areas.repositories.content.readmes import is_markdown

@@ -11,9 +11,9 @@ from urllib.parse import urlencode
 
 from flask import Response, render_template, request
 
-from project_service.access import sections
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
+from project_service.access.page_parts import sections
 from project_service.access.pages import PageBlueprint
 from project_service.access.roles import load_roles
 from project_service.areas.variables import queries

@@ -10,8 +10,8 @@ from sqlalchemy import Select
 from project_service.areas.vulnerabilities.findings import service
 from project_service.areas.vulnerabilities.models import TrackedFindingState
 from project_service.areas.vulnerabilities.tracking import queries, trend
+from project_service.domain.accounts.users import User
 from project_service.domain.projects import Project
-from project_service.domain.users import User
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import Invalid
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, func, select, true
 
-from project_service.access import health_marks, panels
-from project_service.access.home_scope import HomeScope
 from project_service.access.identity import Caller
+from project_service.access.page_parts import health_marks, panels
+from project_service.access.page_parts.home_scope import HomeScope
 from project_service.access.rules import projects_with
 from project_service.areas.vulnerabilities.findings.queries import FALLBACK_BRANCH
 from project_service.areas.vulnerabilities.models import Finding, TrackedFinding, TrackedFindingState

@@ -8,9 +8,9 @@ from typing import Any
 from flask import Response, flash, redirect, render_template, request
 from sqlalchemy import Select
 
-from project_service.access import navigation
 from project_service.access.abilities import Ability
 from project_service.access.identity import current_user
+from project_service.access.page_parts import navigation
 from project_service.access.pages import PageBlueprint
 from project_service.areas.vulnerabilities.exports.files import FORMATS, export_response
 from project_service.areas.vulnerabilities.findings import bulk, charts, queries

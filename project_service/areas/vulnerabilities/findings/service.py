@@ -25,12 +25,12 @@ from project_service.areas.vulnerabilities.models import (
 )
 from project_service.areas.vulnerabilities.report_types import REPORT_TYPES
 from project_service.areas.vulnerabilities.tracking import trend
+from project_service.domain.accounts.users import User
 from project_service.domain.projects import Project
 from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.issue_rules import LONGEST_TEXT, LONGEST_TITLE
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.merge_requests import MergeRequest
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.locking import delete_locked
 from project_service.kit.db.session import db

@@ -7,9 +7,9 @@ from typing import Any
 from sqlalchemy import func, select
 from sqlalchemy.orm import contains_eager, defer, joinedload
 
-from project_service.access import search_scopes
 from project_service.access.across_projects import projects_with_findings
-from project_service.access.search_scopes import EVERYWHERE, Hit, Matches, Search, SearchScope
+from project_service.access.references import search_scopes
+from project_service.access.references.search_scopes import EVERYWHERE, Hit, Matches, Search, SearchScope
 from project_service.areas.vulnerabilities.findings import queries
 from project_service.areas.vulnerabilities.models import TEXTS, Finding, Pipeline, TrackedFinding, TrackedFindingState
 from project_service.domain.projects import Project

@@ -11,11 +11,11 @@ from typing import Any
 from sqlalchemy import func, select
 
 from project_service.domain.repositories.releases import Release
+from project_service.domain.tracker.documents.snippets import Snippet
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.labels import Label
 from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.tracker.milestones import Milestone
-from project_service.domain.tracker.snippets import Snippet
 from project_service.transfers.archive import layout
 from project_service.transfers.exporting.context import ExportContext
 from project_service.transfers.exporting.serializers.error_tracking import serialize_error_tracking

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from sqlalchemy import String, cast, or_, select
 
+from project_service.domain.accounts.resource_bots import bots
+from project_service.domain.accounts.users import User
 from project_service.domain.memberships import Membership, alive
 from project_service.domain.namespaces import NamespaceAncestor
-from project_service.domain.resource_bots import bots
-from project_service.domain.users import User
 from project_service.transfers.archive import layout
 from project_service.transfers.exporting.context import ExportContext
 from project_service.transfers.exporting.templates import Line

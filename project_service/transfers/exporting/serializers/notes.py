@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import bindparam, select
 
+from project_service.domain.accounts.users import User
 from project_service.domain.tracker.notes import NOTE_TYPES, Note
-from project_service.domain.users import User
 from project_service.transfers.exporting.context import ExportContext
 from project_service.transfers.exporting.serializers.events import events_of
 from project_service.transfers.exporting.serializers.json_columns import EXTRA_INDEX, parse_each, parse_json

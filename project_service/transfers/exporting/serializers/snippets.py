@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from sqlalchemy import select
 
-from project_service.domain.tracker import snippets
-from project_service.domain.tracker.snippets import Snippet
+from project_service.domain.tracker.documents import snippets
+from project_service.domain.tracker.documents.snippets import Snippet
 from project_service.transfers.exporting.context import ExportContext
 from project_service.transfers.exporting.serializers.notes import notes_of
 from project_service.transfers.exporting.templates import SNIPPET, Line, filled

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from project_service.domain.tracker import designs
-from project_service.domain.tracker.designs import Design
+from project_service.domain.tracker.documents import designs
+from project_service.domain.tracker.documents.designs import Design
 from project_service.transfers.importing.mapping.context import ImportContext, VisibilityRule
 from project_service.transfers.importing.mapping.events import map_events
 from project_service.transfers.importing.mapping.notes import map_notes

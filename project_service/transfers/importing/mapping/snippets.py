@@ -7,8 +7,8 @@ from typing import Any
 from project_service.domain.access_levels import Visibility
 from project_service.domain.events.models import Kind
 from project_service.domain.events.recording import SNIPPETS
-from project_service.domain.tracker import snippets
-from project_service.domain.tracker.snippets import Snippet
+from project_service.domain.tracker.documents import snippets
+from project_service.domain.tracker.documents.snippets import Snippet
 from project_service.transfers.archive import layout
 from project_service.transfers.importing.mapping.context import (
     MAPPED_BY_ALL,

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 from project_service.domain.events.models import Event
 from project_service.domain.repositories.releases import Release, ReleaseLink
-from project_service.domain.tracker.designs import Design
+from project_service.domain.tracker.documents.designs import Design
+from project_service.domain.tracker.documents.snippets import Snippet
 from project_service.domain.tracker.issues import Issue, IssueAssignee, IssueLabel
 from project_service.domain.tracker.labels import Label, LabelPriority
 from project_service.domain.tracker.merge_requests import MergeRequest, MergeRequestLabel
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.notes import Note
-from project_service.domain.tracker.snippets import Snippet
 from project_service.kit.db.base import Base
 from project_service.transfers.models import ArchivedRow, ImportFailure
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from project_service.domain.users import BLOCKED, User, user_by
+from project_service.domain.accounts.users import BLOCKED, User, user_by
 from project_service.kit.db.session import db
 from tests.areas.accounts.sign_in.test_sessions import is_signed_in, sign_in
 from tests.support.sample_data import ADA, MAX, SAM, reload

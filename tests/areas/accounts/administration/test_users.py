@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import func, select
 
-from project_service.domain.users import BLOCKED, DEACTIVATED, User
+from project_service.domain.accounts.users import BLOCKED, DEACTIVATED, User
 from project_service.kit import clock
 from project_service.kit.db.session import db
 from tests.support.sample_data import (

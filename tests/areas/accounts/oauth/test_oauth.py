@@ -10,8 +10,8 @@ from project_service.areas.accounts.oauth.jobs import delete_old_oauth_tokens
 from project_service.areas.accounts.sign_in import sessions
 from project_service.domain import instance_settings
 from project_service.domain.access_levels import Role
-from project_service.domain.tokens import OAuthToken
-from project_service.domain.users import BLOCKED, User
+from project_service.domain.accounts.tokens import OAuthToken
+from project_service.domain.accounts.users import BLOCKED, User
 from project_service.kit import clock
 from project_service.kit.db.session import db, unit_of_work
 from tests.support.sample_data import PASSWORD, add_member, make_token, reload

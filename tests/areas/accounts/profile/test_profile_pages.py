@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from project_service.domain.sign_ins import MAX_FAILURES_OF_ACCOUNT
-from project_service.domain.tokens import BrowserSession
+from project_service.domain.accounts.sign_ins import MAX_FAILURES_OF_ACCOUNT
+from project_service.domain.accounts.tokens import BrowserSession
 from project_service.kit.db.session import db
 from project_service.kit.security.passwords import password_matches
 from tests.areas.accounts.sign_in.test_sessions import is_signed_in, sign_in

@@ -10,8 +10,8 @@ import pytest
 
 from project_service.areas.accounts.sign_in import password_resets
 from project_service.areas.accounts.sign_in.models import PasswordReset
+from project_service.domain.accounts.users import BLOCKED, User
 from project_service.domain.audit.models import AuditEvent
-from project_service.domain.users import BLOCKED, User
 from project_service.kit import clock, mail
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.http.errors import Invalid

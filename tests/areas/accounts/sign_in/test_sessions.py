@@ -8,10 +8,10 @@ import re
 import pytest
 
 from project_service.access.identity import SESSION_KEY
+from project_service.domain.accounts.sign_ins import MAX_FAILURES_OF_ACCOUNT
+from project_service.domain.accounts.tokens import BrowserSession
+from project_service.domain.accounts.users import DEACTIVATED
 from project_service.domain.rate_limits import RateLimitWindow
-from project_service.domain.sign_ins import MAX_FAILURES_OF_ACCOUNT
-from project_service.domain.tokens import BrowserSession
-from project_service.domain.users import DEACTIVATED
 from project_service.kit import clock
 from project_service.kit.db.session import db
 from project_service.kit.security import key_ring, passwords

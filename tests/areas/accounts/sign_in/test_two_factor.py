@@ -14,9 +14,9 @@ from project_service.areas.accounts.sign_in import two_factor
 from project_service.areas.accounts.sign_in.models import RecoveryCode, TwoFactorSecret
 from project_service.cli import accounts as commands
 from project_service.domain import instance_settings
+from project_service.domain.accounts.tokens import BrowserSession
+from project_service.domain.accounts.users import User
 from project_service.domain.audit.models import AuditEvent
-from project_service.domain.tokens import BrowserSession
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.session import db, unit_of_work
 from tests.support.sample_data import ADA, MAX, PASSWORD, add_member, make_token

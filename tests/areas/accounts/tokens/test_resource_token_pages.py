@@ -9,8 +9,8 @@ import pytest
 
 from project_service.areas.accounts.tokens.resource_token_pages import LEAKED_TOKENS, NOT_REVOKED
 from project_service.domain.access_levels import Role
+from project_service.domain.accounts.tokens import PersonalAccessToken
 from project_service.domain.memberships import Membership
-from project_service.domain.tokens import PersonalAccessToken
 from project_service.kit import clock
 from project_service.kit.db.session import db
 from tests.support.sample_data import ADA, DEV, MAX, OLIVE, SAM, make_bot_token, make_token, reload

@@ -9,13 +9,13 @@ import pytest
 from project_service.areas.accounts.sign_in import sessions
 from project_service.areas.accounts.tokens import jobs
 from project_service.areas.namespaces.queries import billable_members
-from project_service.domain import resource_bots
 from project_service.domain.access_levels import Role
+from project_service.domain.accounts import resource_bots
+from project_service.domain.accounts.resource_bots import ResourceBot
+from project_service.domain.accounts.tokens import PersonalAccessToken
+from project_service.domain.accounts.users import User
 from project_service.domain.audit.models import AuditEvent
 from project_service.domain.namespaces import Group
-from project_service.domain.resource_bots import ResourceBot
-from project_service.domain.tokens import PersonalAccessToken
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.session import db, unit_of_work
 from tests.support.sample_data import ADA, DEV, MAX, NOBODY, OLIVE, SAM, add_member, make_user

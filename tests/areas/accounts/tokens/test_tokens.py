@@ -7,8 +7,8 @@ import datetime as dt
 
 import pytest
 
-from project_service.domain.tokens import SCOPES, PersonalAccessToken
-from project_service.domain.users import BLOCKED
+from project_service.domain.accounts.tokens import SCOPES, PersonalAccessToken
+from project_service.domain.accounts.users import BLOCKED
 from project_service.kit import clock
 from project_service.kit.db.session import db
 from tests.support.sample_data import (

@@ -12,11 +12,11 @@ import pytest
 from project_service.access import visible_notes as planned_notes
 from project_service.areas.alerts.alerts import listing
 from project_service.areas.alerts.models import OPSGENIE, TARGET, Alert, AlertIntegration, Severity, Status
+from project_service.domain.accounts.users import BLOCKED, User
 from project_service.domain.todos import Todo
 from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.notes import Note
-from project_service.domain.users import BLOCKED, User
 from project_service.kit import clock
 from project_service.kit.db.session import db, unit_of_work
 from tests.support import sample_data

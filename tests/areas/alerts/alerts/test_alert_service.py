@@ -10,10 +10,10 @@ from sqlalchemy import select
 from project_service.areas.alerts.alerts import listing, service
 from project_service.areas.alerts.alerts.listing import AlertFilter, AlertOrder
 from project_service.areas.alerts.models import Alert, Status
+from project_service.domain.accounts.users import User
 from project_service.domain.projects import DISABLED, Project
 from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.issues import ISSUE, Issue
-from project_service.domain.users import User
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.http.errors import Invalid
 from tests.areas.alerts.receivers.test_alert_receivers import (

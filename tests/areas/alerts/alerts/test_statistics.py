@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import true
 
 from project_service.areas.alerts.alerts import service
-from project_service.areas.alerts.alerts.statistics import statistics_of
 from project_service.areas.alerts.models import Alert, Status
+from project_service.areas.alerts.statistics.statistics import statistics_of
 from project_service.kit import clock
 from tests.support.sample_data import DEV, MAX, RITA
 from tests.support.visitors import store

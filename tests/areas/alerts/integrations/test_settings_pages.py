@@ -21,7 +21,7 @@ from project_service.areas.alerts.models import (
     FormerAddress,
     IncidentSetting,
 )
-from project_service.areas.alerts.receivers import payload_mapping as mapping
+from project_service.areas.alerts.payloads import payload_mapping as mapping
 from project_service.domain.projects import RedirectRoute
 from project_service.domain.tracker.environments import Environment
 from project_service.kit import clock

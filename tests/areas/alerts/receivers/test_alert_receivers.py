@@ -31,19 +31,20 @@ from project_service.areas.alerts.models import (
     Status,
 )
 from project_service.areas.alerts.receivers import ingestion
-from project_service.domain import instance_settings, path_registry
-from project_service.domain.bots import ALERT_BOT
+from project_service.domain import instance_settings
+from project_service.domain.accounts.bots import ALERT_BOT
+from project_service.domain.accounts.users import User
 from project_service.domain.namespaces import Namespace
+from project_service.domain.paths import path_registry
 from project_service.domain.projects import Project
 from project_service.domain.rate_limits import RateLimitWindow
 from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.notes import Note
-from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.session import db, unit_of_work
+from project_service.kit.http.clients.view_admission import MAX_BODY_BYTES
 from project_service.kit.http.errors import Conflict
-from project_service.kit.http.view_admission import MAX_BODY_BYTES
 from tests.support import sample_data
 
 pytestmark = pytest.mark.both_databases

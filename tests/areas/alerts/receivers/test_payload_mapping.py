@@ -9,16 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from project_service.areas.alerts.receivers import payload_mapping
-from project_service.areas.alerts.receivers.payload_mapping import (
-    SampleField,
-    Unusable,
-    fields_of,
-    fitting,
-    read_sample,
-)
-from project_service.areas.alerts.receivers.payload_values import value_at
-from project_service.areas.alerts.receivers.payloads import parse_plain
+from project_service.areas.alerts.payloads import payload_mapping
+from project_service.areas.alerts.payloads.payload_mapping import SampleField, Unusable, fields_of, fitting, read_sample
+from project_service.areas.alerts.payloads.payload_values import value_at
+from project_service.areas.alerts.payloads.payloads import parse_plain
 from project_service.areas.alerts.receivers.reports import ReadingRules
 
 JSON = st.recursive(

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from project_service.areas.alerts.models import Severity
-from project_service.areas.alerts.receivers import elements, grouping, payload_values, payloads
-from project_service.areas.alerts.receivers.bodies import MalformedPayload, Unreadable, read
+from project_service.areas.alerts.payloads import elements, payload_values, payloads
+from project_service.areas.alerts.payloads.bodies import MalformedPayload, Unreadable, read
+from project_service.areas.alerts.receivers import grouping
 from project_service.areas.alerts.receivers.reports import ParsedAlert, ReadingRules
 from project_service.kit import clock
 from project_service.kit.times import read_time

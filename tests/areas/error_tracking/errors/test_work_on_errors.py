@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import select
 
 from project_service.areas.error_tracking.collection.derived_tags import derived_tags
-from project_service.areas.error_tracking.errors.event_search import terms_of
-from project_service.areas.error_tracking.errors.event_views import offset_of
 from project_service.areas.error_tracking.errors.models import TrackedErrorFacet
+from project_service.areas.error_tracking.events.event_search import terms_of
+from project_service.areas.error_tracking.events.event_views import offset_of
 from project_service.domain.events.models import Event
 from project_service.domain.tracker.notes import Note
 from project_service.kit.db.session import db

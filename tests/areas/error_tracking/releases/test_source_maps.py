@@ -15,9 +15,9 @@ from project_service.areas.error_tracking.errors.models import (
     TrackedErrorDigest,
     TrackedErrorEvent,
 )
-from project_service.areas.error_tracking.releases import lookup, symbolication
 from project_service.areas.error_tracking.releases.models import ResolvedStack, SourceMapBundle, WaitingEvent
-from project_service.areas.error_tracking.releases.rewriting import filename_of, module_of
+from project_service.areas.error_tracking.source_maps import lookup, symbolication
+from project_service.areas.error_tracking.source_maps.rewriting import filename_of, module_of
 from project_service.kit import clock
 from project_service.kit.db.session import db
 from tests.support.sample_data import DEV, make_token

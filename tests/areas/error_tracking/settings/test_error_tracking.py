@@ -18,7 +18,7 @@ from sqlalchemy import text
 from project_service.areas.error_tracking.settings import service
 from project_service.areas.error_tracking.settings.models import ErrorTrackingSetting
 from project_service.domain import instance_settings
-from project_service.domain.users import BLOCKED
+from project_service.domain.accounts.users import BLOCKED
 from project_service.kit import clock
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import Invalid

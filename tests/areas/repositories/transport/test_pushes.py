@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import select
 
 from project_service.areas.repositories.transport import git_access, receiving
+from project_service.domain.accounts.tokens import PersonalAccessToken
 from project_service.domain.repositories import models, refs
 from project_service.domain.repositories.models import RepositoryPack, RepositoryRef
 from project_service.domain.repositories.protected_refs import ProtectedBranch
-from project_service.domain.tokens import PersonalAccessToken
 from project_service.kit.db.session import db, unit_of_work
 from tests.support.git_repositories import keep_bundle, make_bundle
 from tests.support.sample_data import DEV, MAX, OLIVE, RITA, reload

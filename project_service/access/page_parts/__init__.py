@@ -1,0 +1,1 @@
+"""What pages of all areas have in common: panels, navigation, tabs, messages after saving."""

@@ -1,0 +1,1 @@
+"""What areas register for others: targets of to-do items, scopes of searches, references in texts."""

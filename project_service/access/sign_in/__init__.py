@@ -1,0 +1,1 @@
+"""Who signs in: passwords, credentials of git, new accounts."""

@@ -1,0 +1,1 @@
+"""What an alert causes elsewhere: incidents, messages, web hooks."""

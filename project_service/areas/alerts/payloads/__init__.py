@@ -1,0 +1,1 @@
+"""Payloads of monitoring tools: their elements, values, words and mapping."""

@@ -1,0 +1,1 @@
+"""How many alerts there were and how fast they were acknowledged and resolved."""

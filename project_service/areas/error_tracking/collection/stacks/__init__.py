@@ -1,0 +1,1 @@
+"""Stack traces of events, as they are grouped and shown."""

@@ -1,0 +1,1 @@
+"""What errors show and cause in other areas."""

@@ -1,0 +1,1 @@
+"""Events of an error: list, search, text and page."""

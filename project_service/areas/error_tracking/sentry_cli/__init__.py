@@ -1,0 +1,1 @@
+"""The routes of Sentry that its command line and plug-ins call."""

@@ -1,0 +1,1 @@
+"""Frames of minified code resolved by source maps."""

@@ -1,0 +1,1 @@
+"""Commands for reports of scanners: upload, check, export."""

@@ -1,0 +1,1 @@
+"""Users and what they sign in with."""

@@ -1,0 +1,1 @@
+"""Alerts as other areas make and change them."""

@@ -1,0 +1,1 @@
+"""Events of web hooks and the parts of their payloads."""

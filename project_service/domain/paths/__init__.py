@@ -1,0 +1,1 @@
+"""Paths of projects and groups."""

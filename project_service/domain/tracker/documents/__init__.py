@@ -1,0 +1,1 @@
+"""Designs, snippets and wiki pages."""

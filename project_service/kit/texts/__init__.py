@@ -1,0 +1,1 @@
+"""Texts as HTML: Markdown, allowed HTML, links, highlighted code."""

@@ -29,6 +29,7 @@ from tests.support.route_survey import PART, addresses, api_rules
 from tests.support.sample_data import ADA, DEV, GUS, MAX, NOBODY, OLIVE, RITA, SAM, make_token
 
 ROLES = (ADA, OLIVE, MAX, DEV, RITA, GUS, SAM, NOBODY)
+ANY_PART = "[^/]+"  # of a path, as a pattern
 NOT_OURS = ("negative_data_rejection", "unsupported_method", "ignored_auth")
 # an address that has another name now is never there, whatever was made before
 RENAMED = {("GET /api/v4/projects/{project}/vulnerabilities", "ensure_resource_availability")}
@@ -67,20 +68,20 @@ class Alive:
     def lead(self, environ: dict[str, Any]) -> None:
         """Every other time an address of the same form that is really there takes the place of a made-up one."""
         path = environ["PATH_INFO"]
-        for pattern, there in self.addressed.items():
-            if re.fullmatch(pattern, path):
-                if there and self.chance.random() < 0.5:
-                    address = API_PREFIX + self.chance.choice(there)
-                    environ["PATH_INFO"] = address
-                    environ["RAW_URI"] = environ["REQUEST_URI"] = f"{address}?{environ.get('QUERY_STRING', '')}"
-                return
+        matching = [pattern for pattern in self.addressed if re.fullmatch(pattern, path)]
+        # "/variables/effective" has the form of "/variables/<key>" too: the one with fewer variable parts is meant
+        there = self.addressed[min(matching, key=lambda pattern: pattern.count(ANY_PART))] if matching else []
+        if there and self.chance.random() < 0.5:
+            address = API_PREFIX + self.chance.choice(there)
+            environ["PATH_INFO"] = address
+            environ["RAW_URI"] = environ["REQUEST_URI"] = f"{address}?{environ.get('QUERY_STRING', '')}"
 
 
 @pytest.fixture
 def addressed(app, filled):
     """Patterns of paths → addresses that are there."""
     read = functools.cache(lambda address: filled.get(address).json)
-    return {API_PREFIX + PART.sub("[^/]+", path): addresses(path, read) for _, path, _ in api_rules(app)}
+    return {API_PREFIX + PART.sub(ANY_PART, path): addresses(path, read) for _, path, _ in api_rules(app)}
 
 
 def configuration(token: str | None, examples: int, seed: int) -> Config:

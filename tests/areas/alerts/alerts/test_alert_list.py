@@ -192,7 +192,7 @@ def test_the_list_is_filtered_by_assignee(username, iids, developer, make_alert,
     page = developer.get(f"{LIST}?assignee_username={username}")
 
     assert (listed(page), badges(page)[0]) == (iids, len(iids))
-    assert ("No alerts to display." in page.text) == (not iids)
+    assert ("No alert fits these filters." in page.text) == (not iids)
 
 
 def test_pages_of_alerts_keep_the_query(developer, make_alert):
@@ -384,10 +384,10 @@ def test_roles_that_cannot_change_alerts(person, status, visit, make_alert):
 def test_a_huge_alert_number_is_not_found(developer, make_alert):
     make_alert(1)
 
-    numbers = (2**63, 10**30, "1" * 5000)
+    numbers = (2**63, 10**30, "1" * 4000, "1" * 5000)
     addresses = [f"/acme/shop/-/{part}" for part in ("alert_management/{}/details", "issues/{}", "environments/{}")]
     responses = [developer.get(address.format(number)).status_code for address in addresses for number in numbers]
-    assert responses == [404] * 9
+    assert responses == [404, 404, 404, 414] * 3  # the last path is too long for any page
 
 
 def test_a_huge_page_number_is_empty(developer, make_alert):

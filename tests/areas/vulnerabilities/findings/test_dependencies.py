@@ -102,7 +102,7 @@ def test_the_page_lists_searches_and_links(visit, dev, project):
     assert "acme-&lt;b&gt;" in shown
     found = developer.get(f"{page}?search=acme-a&package_manager=npm").text
     assert ("acme-a" in found, "acme-&lt;b&gt;" in found) == (True, False)
-    assert "No dependency is like this" in developer.get(f"{page}?search=nothing").text
+    assert "No dependency fits these filters" in developer.get(f"{page}?search=nothing").text
 
 
 @pytest.mark.both_databases

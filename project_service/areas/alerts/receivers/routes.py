@@ -11,7 +11,7 @@ from project_service.access.webhooks import ReceiverBlueprint, WebhookRefused, g
 from project_service.areas.alerts import queries
 from project_service.areas.alerts.models import Outcome
 from project_service.areas.alerts.payloads import bodies
-from project_service.areas.alerts.payloads.elements import is_batch
+from project_service.areas.alerts.payloads.elements import BATCH_KEYS, is_batch
 from project_service.areas.alerts.receivers import delivery_log, endpoints, receiving
 from project_service.areas.alerts.receivers.endpoints import AlertReceiver, UnknownProject
 from project_service.kit.security import tokens
@@ -67,7 +67,9 @@ def _find_prometheus(project: str) -> AlertReceiver | None:
 
 def _check_batch(payload: dict[str, Any]) -> None:
     if not is_batch(payload):
-        raise WebhookRefused(422, "not a webhook of Alertmanager")
+        missing = ", ".join(sorted(BATCH_KEYS - payload.keys()))
+        fault = f"without {missing}" if missing else 'its version is not "4", or its alerts are no list'
+        raise WebhookRefused(422, f"not a webhook of Alertmanager: {fault}")
 
 
 @receivers.receive("/<path:project>/alerts/notify/<slug>/<identifier>", find=_find)

@@ -45,6 +45,7 @@ from project_service.kit import clock
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.http.clients.view_admission import MAX_BODY_BYTES
 from project_service.kit.http.errors import Conflict
+from tests.areas.alerts.receivers.receiver_client import logged_requests
 from tests.support import sample_data
 
 pytestmark = pytest.mark.both_databases
@@ -497,6 +498,15 @@ def test_an_endpoint_accepts_batches(post):
 @pytest.mark.parametrize("key", [KEY, None])
 def test_invalid_batches_are_refused_before_the_key(body, key, post, prometheus):
     assert status_and_body(post(body, key=key, path="/acme/shop/prometheus/alerts/notify.json")) == (422, b"")
+
+
+def test_the_log_names_what_a_batch_lacks(post, prometheus):
+    post(
+        {key: value for key, value in batch().items() if key != "receiver"},
+        path="/acme/shop/prometheus/alerts/notify.json",
+    )
+
+    assert [logged.reason for logged in logged_requests()] == ["not a webhook of Alertmanager: without receiver"]
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "push_event_hooks_limit": (
             "Web hooks of one push",
-            "Most branches, or tags, changed by one push up to which web hooks are told of each; above it, of none.",
+            "Most branches, or tags, changed by one push up to which web hooks are sent for each; above it, none.",
         ),
     },
     "Imports and exports": {

@@ -39,7 +39,7 @@ class ImportMembersForm(Form):
 
 
 class InvitedUserForm(Form):
-    """The account of somebody who was invited; the e-mail address is that of the invitation."""
+    """The account of a person who was invited; the e-mail address is that of the invitation."""
 
     name = StringField("Full name", [DataRequired("can't be blank")], render_kw={"autocomplete": "name"})
     username = StringField(

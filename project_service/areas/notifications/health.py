@@ -1,4 +1,4 @@
-"""State of channels: their rate, failures in a row, and who is told of them (notifications reference, section 14)."""
+"""Health of channels: rate, failures in a row, and who is notified of them (notifications reference, section 14)."""
 
 from __future__ import annotations
 

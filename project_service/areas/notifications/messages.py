@@ -1,4 +1,4 @@
-"""A message: what is told of one or several events, before a kind of channel makes its own text of it.
+"""A message: the text about one or several events, before a kind of channel makes its own text of it.
 
 The texts are those of the notifications reference, section 6. A message is stored as JSON in the log.
 """

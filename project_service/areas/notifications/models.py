@@ -190,7 +190,7 @@ class NotificationItem(Model):
 
 
 class NotificationAnnouncement(Model):
-    """That a target was told of the opening of an alert or incident: without it, nothing is told of the end."""
+    """That a target was notified of the opening of an alert or incident: without it, the end is not announced."""
 
     __tablename__ = "notification_announcements"
     __table_args__ = (

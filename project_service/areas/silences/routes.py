@@ -14,7 +14,7 @@ from project_service.domain.projects import Project
 from project_service.domain.silences.models import Silence
 from project_service.kit.http.preconditions import unmodified
 
-api = ApiBlueprint("silences", __name__, description="Times in which nobody is told of the alerts that match.")
+api = ApiBlueprint("silences", __name__, description="Times in which nobody is notified of the alerts that match.")
 OF_PROJECT, OF_GROUP = "/projects/<project>/silences", "/groups/<group>/silences"
 
 

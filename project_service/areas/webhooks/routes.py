@@ -18,7 +18,7 @@ from project_service.domain.projects import Project
 from project_service.kit.http.errors import BadParameters, Unprocessable
 from project_service.kit.http.preconditions import unmodified
 
-api = ApiBlueprint("web_hooks", __name__, description="URLs that are told of events, and the log of what was sent.")
+api = ApiBlueprint("web_hooks", __name__, description="URLs that are notified of events, and the log of what was sent.")
 OF_PROJECT, OF_GROUP, OF_INSTANCE = "/projects/<project>/hooks", "/groups/<group>/hooks", "/hooks"
 
 
@@ -183,7 +183,7 @@ def show_group_hook(group: Group, hook_id: str) -> WebHook:
 @api.arguments(schemas.GroupHookCreateSchema)
 @api.response(201, schemas.GroupHookSchema)
 def create_group_hook(group: Group, fields: dict[str, Any]) -> WebHook:
-    """Create a hook of a group: it is told of the events of all projects below."""
+    """Create a hook of a group: it is notified of the events of all projects below."""
     return service.create_hook(group, **fields)
 
 
@@ -222,7 +222,7 @@ def show_system_hook(hook_id: str) -> WebHook:
 @api.arguments(schemas.ProjectHookCreateSchema)
 @api.response(201, schemas.SystemHookSchema)
 def create_system_hook(fields: dict[str, Any]) -> WebHook:
-    """Create a hook of the instance: it is told of members, projects, groups and pushes."""
+    """Create a hook of the instance: it is notified of members, projects, groups and pushes."""
     return service.create_hook(None, **fields)
 
 

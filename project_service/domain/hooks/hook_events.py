@@ -1,4 +1,4 @@
-"""Events that web hooks are told of: areas announce them, that of web hooks listens (webhooks reference, section 8).
+"""Events that web hooks are notified of: areas announce them, web hooks listen (webhooks reference, section 8).
 
 An event is announced inside the transaction of the change. Its payload is built only if a hook wants it.
 """

@@ -1,4 +1,4 @@
-"""Memberships as web hooks are told of them (webhooks reference, section 13.7)."""
+"""Memberships as web hooks are notified of them (webhooks reference, section 13.7)."""
 
 from __future__ import annotations
 

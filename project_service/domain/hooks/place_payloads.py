@@ -1,4 +1,4 @@
-"""Projects, groups and users as web hooks are told of them (webhooks reference, sections 13.7 and 14).
+"""Projects, groups and users as web hooks are notified of them (webhooks reference, sections 13.7 and 14).
 
 Hooks of groups hear of projects and subgroups that are created or removed; system hooks of everything here.
 """

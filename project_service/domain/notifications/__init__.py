@@ -1,1 +1,1 @@
-"""Events that people and channels are told of, and the tables that decide whether anybody is."""
+"""Events that people and channels are notified of, and the tables that decide whether anybody is."""

@@ -42,7 +42,7 @@ class EventFields:
 
 
 def has_listeners(project_id: Any, namespace_id: Any) -> ColumnElement[bool]:
-    """Return the condition that somebody may be interested in events of a project."""
+    """Return the condition that rules, channels or levels may match events of a project."""
     above = select(NamespaceAncestor.ancestor_id).where(NamespaceAncestor.namespace_id == namespace_id)
     rules, levels = NotificationRule, NotificationSetting
     is_everywhere = and_(levels.project_id.is_(None), levels.group_id.is_(None))
@@ -57,13 +57,13 @@ def has_listeners(project_id: Any, namespace_id: Any) -> ColumnElement[bool]:
 
 
 def is_listened_to(project_id: int) -> bool:
-    """Whether somebody may be interested in events of a project."""
+    """Whether rules, channels or levels may match events of a project."""
     here = select(Project.id).where(Project.id == project_id, has_listeners(project_id, Project.namespace_id))
     return db.session.scalar(here) is not None
 
 
 def record(project_id: int, events: Sequence[EventFields]) -> None:
-    """Write events of a project for which somebody listens, in one statement."""
+    """Write events of a project for which there are rules or hooks, in one statement."""
     if not events:
         return
     now = clock.now()

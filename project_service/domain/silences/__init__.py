@@ -1,1 +1,1 @@
-"""Silences: for a time nobody is told of the alerts of a project that match (silences reference)."""
+"""Silences: for a time nobody is notified of the alerts of a project that match (silences reference)."""

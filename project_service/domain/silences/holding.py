@@ -90,7 +90,7 @@ def record(matched: Mapping[int, Iterable[Silence]], *, held_back: bool) -> None
 def held(events: Sequence[NotificationEvent]) -> dict[int, list[int]]:
     """Return the ids of the silences that hold back events of alerts of one project, by the id of the event.
 
-    Ends of alerts are not held back: they are told to those who were told of the opening.
+    Ends of alerts are not held back: they are sent to those who were notified of the opening.
     """
     wanted = [event for event in events if event.subject_type == ALERT and event.kind in HELD_KINDS]
     if not wanted:

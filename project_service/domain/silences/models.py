@@ -19,7 +19,7 @@ STATES = (PENDING, ACTIVE, EXPIRED)
 
 
 class Silence(Timestamps, Model):
-    """A time in which nobody is told of new alerts of a project, or of all projects below a group, that match.
+    """A time in which nobody is notified of new alerts of a project, or of all projects below a group, that match.
 
     They meet all ``matchers``; without any these are all alerts.
 

@@ -1,4 +1,4 @@
-"""Links that are mailed to somebody: a value signed for one purpose, with the time of signing."""
+"""Links that are mailed: a value signed for one purpose, with the time of signing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Add reminders of what a rule has told of and is still open."""
+"""Add reminders of what a rule has announced and is still open."""
 
 from __future__ import annotations
 

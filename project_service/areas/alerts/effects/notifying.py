@@ -1,4 +1,4 @@
-"""Events of alerts that people and channels are told of (notifications reference, section 1)."""
+"""Events of alerts that people and channels are notified of (notifications reference, section 1)."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def record_status(alert: Alert, user: User, before: Status) -> None:
 
 
 def record_ingested(project_id: int, opened: Iterable[Alert], ended: Iterable[Alert]) -> None:
-    """Record alerts that a receiver has opened, and others that it has ended, where somebody listens."""
+    """Record alerts that a receiver has opened, and others that it has ended, if there are rules or hooks for them."""
     fields = [_fields(alert, ALERT_TRIGGERED) for alert in opened]
     events.record(project_id, fields + [_fields(alert, ALERT_RESOLVED) for alert in ended])
 
 
 def record_open_after_silence(project_id: int, alerts: Iterable[Alert], silence_id: int) -> None:
-    """Record alerts that are still open at the end of the silence that held them back, where somebody listens."""
+    """Record alerts still open at the end of the silence that held them back, if there are rules or hooks for them."""
     fields = [_fields(alert, ALERT_TRIGGERED) for alert in alerts]
     if fields and events.is_listened_to(project_id):
         after = {"after_silence": silence_id}

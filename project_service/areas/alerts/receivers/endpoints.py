@@ -49,7 +49,7 @@ class AlertReceiver:
     auto_close_incident: bool
     throttled: bool | None
     bot_id: int | None
-    notifies: bool  # somebody may be told of its alerts
+    notifies: bool  # notifications of its alerts may be sent
     preset: str | None = None
     severity_mapping: dict[str, Any] | None = None
     resolved_values: list[str] | None = None

@@ -1,4 +1,4 @@
-"""Events of errors that people and channels are told of (notifications reference, section 1)."""
+"""Events of errors that people and channels are notified of (notifications reference, section 1)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SEVERITIES = {"fatal": "critical", "error": "high", "warning": "medium"}  # othe
 
 
 def record(error: TrackedError, *, environment: str | None, regressed: bool) -> None:
-    """Record that an error is new, or that it came back, if somebody listens."""
+    """Record that an error is new, or that it came back, if there are rules or hooks for it."""
     if not events.is_listened_to(error.project_id):
         return
     snapshot = {

@@ -13,7 +13,7 @@ from project_service.kit.http.forms import Form
 
 SECRET = {"autocomplete": "new-password"}
 HINTS = {
-    "email": "An address of somebody who is not a member has to confirm it first.",
+    "email": "An address of a person who is not a member has to confirm it first.",
     "webhook": "Your program gets JSON by POST, signed if you set a token.",
     "slack": "Slack: Apps, Incoming Webhooks. Mattermost and Rocket.Chat: Integrations, Incoming Webhooks.",
     "teams": "Teams: Workflows, Post to a channel when a webhook request is received. Success means that the flow was"

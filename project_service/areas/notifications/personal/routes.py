@@ -11,7 +11,7 @@ from project_service.areas.notifications.personal import schemas, service
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
 
-api = ApiBlueprint("notification_settings", __name__, description="What the current user is told of.")
+api = ApiBlueprint("notification_settings", __name__, description="What the current user is notified of.")
 NAME = "notification_settings"
 
 

@@ -116,7 +116,7 @@ def _waiting(group: NotificationGroup) -> Select[Any]:
 
 
 def _write(group: NotificationGroup, channel: NotificationChannel | None, user: User | None, ids: list[int]) -> None:
-    """Write the message of some items, and that the target was told of the openings among them."""
+    """Write the message of some items, and that the target was notified of the openings among them."""
     message = _message(group, ids)
     message = for_person(message, group.rule) if user is not None else message
     delivery = deliveries_log.write(message, project=group.project, channel=channel, user=user)
@@ -144,7 +144,7 @@ def _write(group: NotificationGroup, channel: NotificationChannel | None, user: 
 
 
 def _plan_reminder(group: NotificationGroup) -> None:
-    """Have a target reminded that was told of openings by a rule with ``repeat_interval``, unless it is already."""
+    """Have a target reminded that was notified of openings by a rule with ``repeat_interval``, unless it is already."""
     if group.rule is None or group.rule.repeat_interval is None:
         return
     reminder = {

@@ -1,4 +1,4 @@
-"""Reminders of alerts and incidents that a rule has told of and that are still open (notifications reference, 7)."""
+"""Reminders of alerts and incidents that a rule has announced and that are still open (notifications reference, 7)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ INACTIVE_PAUSE = dt.timedelta(minutes=10)  # outside the active periods of a rul
 
 
 def restart(rule: NotificationRule) -> None:
-    """Plan the reminders of a rule whose interval or switch has changed, of what it has told of before, too."""
+    """Plan the reminders of a rule whose interval or switch has changed, also for what it has announced before."""
     db.session.execute(delete(NotificationReminder).where(NotificationReminder.rule_id == rule.id))
     if rule.repeat_interval is None or not rule.enabled:
         return
@@ -74,7 +74,7 @@ def send_due(until: dt.datetime) -> bool:
 
 
 def _remind(reminder: NotificationReminder) -> None:
-    """Write one reminder, or end it if nothing is open that its target was told of."""
+    """Write one reminder, or end it if nothing is open that its target was notified of."""
     rule, now = reminder.rule, clock.now()
     events = _open_events(reminder)
     if rule.repeat_interval is None or not events or reminder.project.deleting_since is not None:
@@ -113,7 +113,7 @@ def _note_on_items(reminder: NotificationReminder, event_ids: list[int], deliver
 
 
 def _open_events(reminder: NotificationReminder) -> list[NotificationEvent]:
-    """Return the last opening that the target was told of, of each alert still triggered and each open incident."""
+    """Return the last opening that the target was notified of, of each alert still triggered and each open incident."""
     event, item = NotificationEvent, NotificationItem
     told = (
         select(event.subject_type, event.subject_id, func.max(event.id))
@@ -152,7 +152,7 @@ def _portions(ids: list[int]) -> list[list[int]]:
 
 
 def _still_told(reminder: NotificationReminder, events: list[NotificationEvent]) -> list[NotificationEvent]:
-    """Leave out what the target would not be told of any more: access, level or the channel have changed."""
+    """Leave out what the target would not be notified of any more: access, level or the channel have changed."""
     recipients = Recipients(reminder.project)
     examples = {(event.subject_type, event.kind): event for event in events}
     targets = {key: recipients.targets_of(reminder.rule, event) for key, event in examples.items()}

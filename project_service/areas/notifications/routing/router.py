@@ -132,7 +132,7 @@ class _ProjectRouting:
         event.reasons = reasons
 
     def _refusal(self, event: NotificationEvent, target: str) -> str | None:
-        """Return why a target that a rule names is not told of an event."""
+        """Return why a target that a rule names is not notified of an event."""
         subject = (event.subject_type, event.subject_id, target)
         if target == f"user:{event.author_id}":
             return OWN

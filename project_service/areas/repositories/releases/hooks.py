@@ -1,4 +1,4 @@
-"""Releases as web hooks are told of them (webhooks reference, section 18)."""
+"""Releases as web hooks are notified of them (webhooks reference, section 18)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pushes as web hooks are told of them (webhooks reference, section 13.2).
+"""Pushes as web hooks are notified of them (webhooks reference, section 13.2).
 
 The commits are read before the transaction, and only if a hook wants them.
 """
@@ -34,7 +34,7 @@ SAMPLE_SHA = "1" * 40
 
 
 def announced(changes: Sequence[RefChange]) -> list[RefChange]:
-    """Return the changes that hooks are told of: of many branches, or many tags, none."""
+    """Return the changes that hooks are notified of: of many branches, or many tags, none."""
     limit = instance_settings.setting("push_event_hooks_limit")
     real = [change for change in changes if change.old != change.new]
     groups = ([one for one in real if one.is_branch], [one for one in real if one.is_tag])

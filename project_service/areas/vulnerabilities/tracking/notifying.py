@@ -1,4 +1,4 @@
-"""Events of new findings that people and channels are told of (notifications reference, section 1)."""
+"""Events of new findings that people and channels are notified of (notifications reference, section 1)."""
 
 from __future__ import annotations
 

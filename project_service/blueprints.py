@@ -58,6 +58,7 @@ from project_service.areas.issues import list_pages as issue_list_pages
 from project_service.areas.issues import pages as issues_pages
 from project_service.areas.issues import routes as issues
 from project_service.areas.issues.discussions import routes as discussions
+from project_service.areas.issues.label_events import routes as issue_label_events
 from project_service.areas.issues.links import pages as issue_link_pages
 from project_service.areas.issues.links import routes as issue_links
 from project_service.areas.labels import pages as label_pages
@@ -176,6 +177,7 @@ APIS = (
     activity.api,
     issues.api,
     discussions.api,
+    issue_label_events.api,
     issue_links.api,
     across_routes.api,
     milestones.api,

@@ -40,6 +40,7 @@ from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.issue_links import IssueLink
 from project_service.domain.tracker.issues import Issue
+from project_service.domain.tracker.label_events import LabelEvent
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.notes import Note
 from project_service.kit import clock
@@ -217,6 +218,7 @@ def values(
         "admin variable_id": store(InstanceVariable(key="REGION", value="eu")).id,
         "project label_id": sample_data.make_label(project, "tills").id,
         "group label_id": sample_data.make_label(group, "season").id,
+        "issue_label_event_id": store(LabelEvent(issue_id=issue.id, title="tills", action="add")).id,
         "issue_link_id": store(IssueLink(source_id=issue.id, target_id=related.id)).id,
         "tag_id": protected_tag.id,
         "protected_branch_id": protected_branch.id,

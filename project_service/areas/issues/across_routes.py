@@ -11,7 +11,7 @@ from project_service.access.api import ApiBlueprint
 from project_service.access.guards import numeric
 from project_service.access.identity import caller
 from project_service.areas.issues import schemas
-from project_service.areas.issues.listing import IssueListing
+from project_service.areas.issues.listing import IssueListing, listed
 from project_service.areas.issues.queries import IssueFilter, statistics_of
 from project_service.domain.namespaces import Group
 from project_service.domain.project_access import ProjectAccess
@@ -29,9 +29,9 @@ api = ApiBlueprint("issues_across_projects", __name__, description="Issues of se
 @api.allow(Ability.SIGNED_IN)
 @api.response(200, schemas.IssueSchema(many=True))
 @api.paged
-def list_all_issues(fields: dict[str, Any]) -> IssueListing:
+def list_all_issues(fields: dict[str, Any]) -> Any:
     """List the issues that you opened, or with ``scope`` all that you may see."""
-    return IssueListing(IssueFilter.across(caller(), **fields))
+    return listed(IssueFilter.across(caller(), **fields), details=fields["with_labels_details"])
 
 
 @api.get("/issues/<issue_id>")
@@ -49,9 +49,9 @@ def show_any_issue(issue_id: str) -> Issue:
 @api.allow(Ability.READ_GROUP)
 @api.response(200, schemas.IssueSchema(many=True))
 @api.paged
-def list_group_issues(group: Group, fields: dict[str, Any]) -> IssueListing:
+def list_group_issues(group: Group, fields: dict[str, Any]) -> Any:
     """List the issues of the projects in a group and below."""
-    return IssueListing(IssueFilter.across(caller(), group, **fields))
+    return listed(IssueFilter.across(caller(), group, **fields), details=fields["with_labels_details"])
 
 
 @api.get("/groups/<group>/milestones/<milestone>/issues")

@@ -16,12 +16,15 @@ from typing import Any
 from sqlalchemy import Row, bindparam, func, select
 from sqlalchemy.orm import joinedload
 
+from project_service.access.api import WithSchema
 from project_service.areas.issues.queries import IssueFilter
+from project_service.areas.issues.schemas import DetailedIssueSchema
 from project_service.domain.accounts.users import User
 from project_service.domain.namespaces import Namespace
 from project_service.domain.project_access import ProjectAccess
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue, IssueAssignee, IssueLabel
+from project_service.domain.tracker.labels import labels_by_title
 from project_service.domain.tracker.milestones import Milestone
 from project_service.kit.db import large_texts
 from project_service.kit.db.base import table_of
@@ -89,6 +92,15 @@ class ListedMilestone(SimpleNamespace):
         self.owner = SimpleNamespace(full_path=row.group_path) if self.project is None else self.project
 
 
+def add_label_objects(issues: list[Any]) -> None:
+    """Set ``label_objects`` of the issues of a page: what the titles of their labels mean in their projects."""
+    projects = {issue.project_id: issue.project for issue in issues}
+    labels = labels_by_title(projects.values(), {title for issue in issues for title in issue.labels})
+    for issue in issues:
+        named = [labels.get((issue.project_id, title)) for title in issue.labels]
+        issue.label_objects = [label for label in named if label is not None]
+
+
 @dataclass(frozen=True, slots=True)
 class IssueListing:
     """The issues that a filter selects, with the attributes that ``IssueSchema`` shows.
@@ -140,6 +152,14 @@ class IssueListing:
             return dict.fromkeys(ids, self.project)
         found = select(Project).where(Project.id.in_(ids)).options(joinedload(Project.namespace), NO_LAZY_LOADING)
         return {project.id: project for project in db.session.scalars(found)}
+
+
+def listed(
+    filtered: IssueFilter, project: Project | ProjectAccess | None = None, *, details: bool | None
+) -> IssueListing | WithSchema:
+    """The issues of a filter as the API lists them; with ``details`` their labels are objects."""
+    listing = IssueListing(filtered, project)
+    return WithSchema(DetailedIssueSchema, listing, add_label_objects) if details else listing
 
 
 def _milestones_by_id(ids: set[int], projects: Mapping[int, Project | ProjectAccess]) -> dict[int, SimpleNamespace]:

@@ -12,7 +12,7 @@ from project_service.access.api import ApiBlueprint, WithSchema
 from project_service.access.guards import numeric
 from project_service.access.identity import caller
 from project_service.areas.issues import queries, schemas, service
-from project_service.areas.issues.listing import IssueListing
+from project_service.areas.issues.listing import IssueListing, listed
 from project_service.areas.issues.queries import IssueFilter
 from project_service.domain.accounts.users import User
 from project_service.domain.project_access import ProjectAccess
@@ -42,7 +42,7 @@ NOTES = f"{ISSUES}/<iid>/notes"
 @api.paged
 def list_issues(project: ProjectAccess, fields: dict[str, Any]) -> Any:
     """List the issues of a project."""
-    return IssueListing(IssueFilter.of(caller(), project, **fields), project)
+    return listed(IssueFilter.of(caller(), project, **fields), project, details=fields["with_labels_details"])
 
 
 @api.get("/projects/<project>/milestones/<milestone>/issues")

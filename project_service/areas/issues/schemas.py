@@ -8,9 +8,11 @@ from marshmallow.exceptions import ValidationError
 
 from project_service.domain.schemas import UserBasicSchema
 from project_service.domain.tracker.issues import INCIDENT, ISSUE, Issue
+from project_service.domain.tracker.labels import text_color
 from project_service.domain.tracker.schemas import ANY, NONE, MilestoneSchema, TitleOrWord
 from project_service.kit.http import fields, urls
 from project_service.kit.http.schemas import Embedded, Nested, Schema
+from project_service.kit.texts import markdown
 
 STATES = ("opened", "closed", "all")
 # values of the list filter ``due_date``
@@ -66,6 +68,23 @@ class IssueSchema(Schema):
     weight = fields.Integer()
     _links = fields.Computed(_links, type="object")
     references = fields.Computed(_references, type="object")
+
+
+class LabelBasicSchema(Schema):
+    """A label inside an issue or a label event."""
+
+    id = fields.Integer()
+    name = fields.String(attribute="title")
+    description = fields.String()
+    description_html = fields.Computed(lambda label: str(markdown.line(label.description)))
+    text_color = fields.Computed(lambda label: text_color(label.color))
+    color = fields.String()
+
+
+class DetailedIssueSchema(IssueSchema):
+    """An issue whose labels are objects, which are prepared with the page."""
+
+    labels = fields.Array(Embedded(LabelBasicSchema), attribute="label_objects")
 
 
 class IdOrWord(fields.String):
@@ -126,6 +145,7 @@ class IssueFilterSchema(IssueConditionsSchema):
     state = fields.String(default="all", choices=STATES)
     order_by = fields.String(default="created_at", choices=("created_at", "updated_at", "due_date", "title"))
     sort = fields.String(default="desc", choices=("asc", "desc"))
+    with_labels_details = fields.Boolean(default=False, metadata={"description": "True: labels are objects."})
 
 
 class GroupIssueConditionsSchema(IssueConditionsSchema):

@@ -57,8 +57,8 @@ def update_issue(requester: Caller, issue: Issue, **fields: Unpack[RequestedIssu
     if added is not None or removed is not None:
         labels = fields.get("labels")
         labels = issue.labels if labels is None else labels
-        remaining = [label for label in labels if label not in (removed or [])]
-        fields["labels"] = [*remaining, *(added or [])]
+        lost = {label.strip() for label in removed or []}
+        fields["labels"] = [label for label in [*labels, *(added or [])] if label.strip() not in lost]
     former = issue.description
     columns = _to_columns(requester, issue.project, fields)
     changed = issue_rules.update_issue(requester.load_user(), issue, **columns)

@@ -214,7 +214,8 @@ def _assign(hook: WebHook, fields: dict[str, Any]) -> dict[str, list[str]]:
         if name in fields and (fields[name] is not None or name in MAX_LENGTHS):
             setattr(hook, name, fields[name])
     if FILTER in fields:
-        hook.push_events_branch_filter = " ".join((fields[FILTER] or "").split(" ")).strip() or None
+        text = fields[FILTER]
+        hook.push_events_branch_filter = None if text is None else " ".join(text.split(" ")).strip()
     if hook.branch_filter_strategy == branch_filters.ALL_BRANCHES:
         hook.push_events_branch_filter = None
     if fields.get("url") is not None:

@@ -18,7 +18,7 @@ from project_service.domain.hooks.note_payloads import is_confidential, note_pay
 from project_service.domain.notifications import levels
 from project_service.domain.projects import Project
 from project_service.domain.todos import TodoAction
-from project_service.domain.tracker import incident_events, issues, label_rules, labels
+from project_service.domain.tracker import incident_events, issues, label_events, label_rules, labels
 from project_service.domain.tracker.counters import next_iid
 from project_service.domain.tracker.issues import CLOSED, OPENED, Issue
 from project_service.domain.tracker.notes import DISCUSSION_NOTE, Note
@@ -63,6 +63,7 @@ def create_issue(author: User, project: Project, **fields: Unpack[IssueFields]) 
         issue.assignees = list(assignees)
     db.session.add(issue)
     db.session.flush()
+    label_events.record(author, issue, ())
     recording.record(author, Action.CREATED, project, issue)
     _add_todos(author, issue, {user.id for user in issue.assignees})
     _announce(author, issue, "open", {})
@@ -86,6 +87,7 @@ def update_issue(author: User, issue: Issue, **fields: Unpack[IssueFields]) -> I
         if labelled != set(issue.labels) or assigned != {user.id for user in issue.assignees}:
             issue.updated_at = clock.now()  # both are rows of other tables
     db.session.flush()
+    label_events.record(author, issue, labelled)
     _add_todos(author, issue, {user.id for user in issue.assignees} - assigned)
     if issue.confidential != was_confidential:
         recording.change_confidentiality(issue)

@@ -11,6 +11,7 @@ from sqlalchemy.orm import aliased
 from project_service.domain.namespaces import Group, Namespace, NamespaceAncestor, groups_above
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue, IssueLabel
+from project_service.domain.tracker.label_events import LabelEvent
 from project_service.domain.tracker.labels import (
     DEFAULT_COLOR,
     HEX,
@@ -275,6 +276,9 @@ def _refuse_taken(label: Label, title: str) -> None:
 
 
 def _rename_titles(label: Label, former: str, title: str) -> None:
+    in_projects = LabelEvent.issue_id.in_(select(Issue.id).where(Issue.project_id.in_(_projects_of(label, former))))
+    events = update(LabelEvent).where(LabelEvent.title == former, in_projects).values(title=title)
+    db.session.execute(events, execution_options={"synchronize_session": False})
     for model, key, number, project_id in TITLES:
         has_former = model.title == former, key.in_(select(number).where(project_id.in_(_projects_of(label, former))))
         other = aliased(model)

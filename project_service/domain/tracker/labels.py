@@ -7,13 +7,24 @@ of the nearest group above.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
-from sqlalchemy import CheckConstraint, ColumnElement, ForeignKey, Index, UniqueConstraint, select, text, union_all
+from sqlalchemy import (
+    CheckConstraint,
+    ColumnElement,
+    ForeignKey,
+    Index,
+    UniqueConstraint,
+    func,
+    select,
+    text,
+    union_all,
+)
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
-from project_service.domain.namespaces import Group, groups_above
+from project_service.domain.namespaces import Group, Namespace, NamespaceAncestor, groups_above
+from project_service.domain.project_access import ProjectAccess
 from project_service.domain.projects import NO_PROJECT, Project
 from project_service.kit.db.base import Base, Key, Model, Timestamps
 from project_service.kit.db.large_texts import LargeText
@@ -107,6 +118,37 @@ def find_label(usable: ColumnElement[bool], id_or_title: str) -> Label:
             return by_id
     own_first = statement.where(Label.title == id_or_title).order_by(Label.project_id.is_(None), Label.id.desc())
     return one(own_first.limit(1), NotFound("Label"))
+
+
+def labels_by_title(
+    projects: Iterable[Project | ProjectAccess], titles: Collection[str]
+) -> dict[tuple[int, str], Label]:
+    """The labels that titles mean in projects, by the id of the project and the title; with two statements."""
+    if not titles:
+        return {}
+    projects = list(projects)
+    namespace_ids = {project.namespace_id for project in projects}
+    above = select(NamespaceAncestor.namespace_id, NamespaceAncestor.ancestor_id).join(
+        Namespace, Namespace.id == NamespaceAncestor.ancestor_id
+    )
+    farthest_first = above.where(NamespaceAncestor.namespace_id.in_(namespace_ids)).order_by(
+        func.length(Namespace.full_path)
+    )
+    groups: dict[int, list[int]] = {}
+    for namespace_id, ancestor_id in db.session.execute(farthest_first):
+        groups.setdefault(namespace_id, []).append(ancestor_id)
+    in_groups = Label.group_id.in_({group_id for ids in groups.values() for group_id in ids})
+    in_projects = Label.project_id.in_({project.id for project in projects})
+    found = db.session.scalars(select(Label).where(with_any_of(in_projects, in_groups), Label.title.in_(titles)))
+    by_owner: dict[tuple[int | None, int | None], dict[str, Label]] = {}
+    for label in found:
+        by_owner.setdefault((label.project_id, label.group_id), {})[label.title] = label
+    return {
+        (project.id, title): label
+        for project in projects
+        for owner in (*((None, group_id) for group_id in groups.get(project.namespace_id, ())), (project.id, None))
+        for title, label in by_owner.get(owner, {}).items()
+    }
 
 
 def colors_of(project: Project, titles: Collection[str]) -> dict[str, str]:

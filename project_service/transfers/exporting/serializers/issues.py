@@ -12,7 +12,7 @@ from project_service.domain.tracker.issues import Issue, IssueAssignee, IssueLab
 from project_service.transfers.exporting.context import ExportContext
 from project_service.transfers.exporting.serializers.events import events_of
 from project_service.transfers.exporting.serializers.json_columns import EXTRA_INDEX, parse_each
-from project_service.transfers.exporting.serializers.labels import label_links
+from project_service.transfers.exporting.serializers.labels import label_events_of, label_links, select_label_events
 from project_service.transfers.exporting.serializers.notes import notes_of
 from project_service.transfers.exporting.templates import ISSUE, Line, filled
 from project_service.transfers.importing.mapping.issues import issue_type_of
@@ -45,7 +45,8 @@ def serialize_issues(context: ExportContext) -> Iterator[Line]:
         events = events_of(context, [issues.TARGET], ids)
         titles = _grouped(context.rows(_select_labels, ids=ids))
         users = _grouped(context.rows(_select_assignees, ids=ids))
-        yield from _lines(context, rows, notes, events, titles, users)
+        changes = label_events_of(context, context.rows(select_label_events, ids=ids))
+        yield from _lines(context, rows, notes, events, titles, users, changes)
 
 
 def _select_issues(context: ExportContext) -> Any:
@@ -82,6 +83,7 @@ def _lines(
     events: dict[int, list[Line]],
     titles: dict[int, list[Any]],
     users: dict[int, list[Any]],
+    label_events: dict[int, list[Line]],
 ) -> Iterator[Line]:
     extras = parse_each(row[EXTRA_INDEX] for row in rows)
     for extra, (
@@ -133,6 +135,8 @@ def _lines(
         line["events"] = events.get(number, [])
         line["notes"] = notes[number]
         line["label_links"] = label_links(context, line["label_links"], titles.get(number, []), line)
+        # archives that were imported before they had a table are in ``extra``
+        line["resource_label_events"] = [*(line["resource_label_events"] or ()), *label_events.get(number, ())]
         line["issue_assignees"] = [{"user_id": user_id} for user_id in users.get(number, ())]
         if milestone_id in context.milestones:
             line["milestone"] = context.milestones[milestone_id]

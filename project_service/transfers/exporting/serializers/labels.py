@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import and_, func, or_, select
+from sqlalchemy import and_, bindparam, func, or_, select
 
 from project_service.domain.namespaces import Namespace, groups_above
 from project_service.domain.tracker import issues
 from project_service.domain.tracker.issues import Issue, IssueLabel
+from project_service.domain.tracker.label_events import LabelEvent
 from project_service.domain.tracker.labels import (
     DEFAULT_COLOR,
     LONGEST_TITLE,
@@ -56,16 +57,18 @@ def label_lines(context: ExportContext) -> Iterator[Line]:
 
 
 def group_label_lines(context: ExportContext) -> Iterator[Line]:
-    """Generate the labels of groups above that issues have; farther ones first, so that the nearest comes last."""
+    """Generate the labels of groups above that issues have or had; farther ones first: the nearest comes last."""
     columns = (Label.id, Label.group_id, Label.title, Label.color, Label.description, LabelPriority.priority)
     above = groups_above(context.project.namespace_id)
     of_project = and_(LabelPriority.label_id == Label.id, LabelPriority.project_id == context.project.id)
-    used = select(IssueLabel.title).join(Issue, Issue.id == IssueLabel.issue_id)
+    of_issues = Issue.project_id == context.project.id
+    used = select(IssueLabel.title).join(Issue, Issue.id == IssueLabel.issue_id).where(of_issues)
+    changed = select(LabelEvent.title).join(Issue, Issue.id == LabelEvent.issue_id).where(of_issues)
     statement = (
         select(*columns, context.iso(Label.created_at), context.iso(Label.updated_at))
         .join(Namespace, Namespace.id == Label.group_id)
         .outerjoin(LabelPriority, of_project)
-        .where(Label.group_id.in_(above), Label.title.in_(used.where(Issue.project_id == context.project.id)))
+        .where(Label.group_id.in_(above), or_(Label.title.in_(used), Label.title.in_(changed)))
         .order_by(func.length(Namespace.full_path))
     )
     for number, group_id, title, color, description, priority, created_at, updated_at in context.execute(statement):
@@ -135,3 +138,25 @@ def label_links(context: ExportContext, imported: Any, titles: Sequence[str], is
         }
         links.append(link | {"label": context.labels[title]})
     return links
+
+
+def select_label_events(context: ExportContext) -> Any:
+    """The statement for the label events of issues, as ``label_events_of`` takes its rows."""
+    columns = LabelEvent.issue_id, LabelEvent.id, LabelEvent.author_id, LabelEvent.title, LabelEvent.action
+    statement = select(*columns, context.iso(LabelEvent.created_at)).order_by(LabelEvent.id)
+    return statement.where(LabelEvent.issue_id.in_(bindparam("ids", expanding=True)))
+
+
+def label_events_of(context: ExportContext, rows: Iterable[Any]) -> dict[int, list[Line]]:
+    """Return the label events of issues by the ids of these; a label that is deleted is null."""
+    events: dict[int, list[Line]] = {}
+    for issue_id, number, user_id, title, action, created_at in rows:
+        line = {
+            "id": number,
+            "action": action,
+            "user_id": user_id,
+            "created_at": created_at,
+            "label": context.labels.get(title),
+        }
+        events.setdefault(issue_id, []).append(line)
+    return events

@@ -19,7 +19,7 @@ from project_service.transfers.importing.mapping.context import (
 )
 from project_service.transfers.importing.mapping.designs import map_designs
 from project_service.transfers.importing.mapping.events import map_events
-from project_service.transfers.importing.mapping.labels import map_label_links
+from project_service.transfers.importing.mapping.labels import map_label_events, map_label_links
 from project_service.transfers.importing.mapping.milestones import map_milestone
 from project_service.transfers.importing.mapping.notes import map_notes
 from project_service.transfers.importing.mapping.tables import ImportedIssue
@@ -54,6 +54,7 @@ ISSUE_KEYS = MappedKeys(
         "events",
         "notes",
         "issue_assignees",
+        "resource_label_events",
     },
     frozenset(layout.ISSUE + layout.ISSUE_NESTED),
 )
@@ -74,6 +75,7 @@ def map_issue(context: ImportContext, row: dict[str, Any]) -> None:
     visibility = VisibilityRule(Kind.ISSUE, Restriction.CONFIDENTIAL if confidential else Restriction.NONE, number)
     milestone_id = map_milestone(context, row.get("milestone"))
     map_label_links(context, row, IssueLabel, number)
+    map_label_events(context, row.get("resource_label_events"), number)
     _map_assignees(context, row, number)
     map_events(context, row.get("events"), issues.TARGET, number, visibility)
     counted = map_notes(context, row.get("notes"), issues.TARGET, number, visibility)

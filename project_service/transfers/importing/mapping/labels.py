@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-from project_service.domain.tracker import labels
+from project_service.domain.tracker import label_events, labels
+from project_service.domain.tracker.label_events import LabelEvent
 from project_service.domain.tracker.labels import Label, LabelPriority
 from project_service.kit.db.base import Base
 from project_service.kit.http.fields import LARGEST_INTEGER
@@ -52,7 +53,19 @@ def map_label_links(context: ImportContext, row: dict[str, Any], model: type[Bas
         for title in dict.fromkeys(titles):
             if title is not None:
                 context.batch.add(model, (number, title))
-    map_mentioned_labels(context, row.get("resource_label_events"))
+
+
+def map_label_events(context: ImportContext, rows: Any, issue_id: int) -> None:
+    """Add the label events of an issue; those of another action are left out, invalid labels are no label."""
+    for row in objects_in(rows):
+        title = None
+        with suppress(RowRefused):
+            title = _map_linked_label(context, row)
+        if row.get("action") not in label_events.ACTIONS:
+            continue
+        created_at, _ = context.timestamps_of(row)
+        author_id = context.users.find(row.get("user_id"))
+        context.batch.add(LabelEvent, (issue_id, author_id, title, row["action"], created_at))
 
 
 def _map_linked_label(context: ImportContext, link: dict[str, Any]) -> str | None:

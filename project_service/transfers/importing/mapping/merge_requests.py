@@ -15,7 +15,7 @@ from project_service.transfers.importing.mapping.context import (
     VisibilityRule,
 )
 from project_service.transfers.importing.mapping.events import map_events
-from project_service.transfers.importing.mapping.labels import map_label_links
+from project_service.transfers.importing.mapping.labels import map_label_links, map_mentioned_labels
 from project_service.transfers.importing.mapping.milestones import map_milestone
 from project_service.transfers.importing.mapping.notes import map_notes
 from project_service.transfers.importing.mapping.tables import ImportedMergeRequest
@@ -55,6 +55,7 @@ def map_merge_request(context: ImportContext, row: dict[str, Any]) -> None:
     visibility = VisibilityRule(Kind.MERGE_REQUEST)
     milestone_id = map_milestone(context, row.get("milestone"))
     map_label_links(context, row, MergeRequestLabel, number)
+    map_mentioned_labels(context, row.get("resource_label_events"))
     map_events(context, row.get("events"), merge_requests.TARGET, number, visibility)
     map_notes(context, row.get("notes"), merge_requests.TARGET, number, visibility)
     extra = context.extra_of(row, MERGE_REQUEST_KEYS) or {}

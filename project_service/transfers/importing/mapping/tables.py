@@ -10,6 +10,7 @@ from project_service.domain.repositories.releases import Release, ReleaseLink
 from project_service.domain.tracker.documents.designs import Design
 from project_service.domain.tracker.documents.snippets import Snippet
 from project_service.domain.tracker.issues import Issue, IssueAssignee, IssueLabel
+from project_service.domain.tracker.label_events import LabelEvent
 from project_service.domain.tracker.labels import Label, LabelPriority
 from project_service.domain.tracker.merge_requests import MergeRequest, MergeRequestLabel
 from project_service.domain.tracker.milestones import Milestone
@@ -212,6 +213,7 @@ COLUMNS: dict[type[Base], tuple[str, ...]] = {
     LabelPriority: ("project_id", "label_id", "priority"),
     IssueLabel: ("issue_id", "title"),
     IssueAssignee: ("issue_id", "user_id"),
+    LabelEvent: ("issue_id", "author_id", "title", "action", "created_at"),
     MergeRequestLabel: ("merge_request_id", "title"),
     ArchivedRow: ("project_id", "relation", "data"),
 }

@@ -14,7 +14,9 @@ from project_service.areas.alerts.payloads.words import PLAIN_SEVERITIES, word_o
 from project_service.areas.alerts.receivers.presets import ALERTMANAGER, PRESETS
 from project_service.kit.http.errors import Invalid
 
-OTHER_ADDRESS = "sends to an integration of another type"
+OTHER_TYPE = "sends to the address of type {needed}, not of {kind}: {advice}"
+NEW_TYPE = "leave the type out, or choose {needed}"
+STORED_TYPE = "the type of an integration stays, add another one"
 NO_SAMPLE = "of an Opsgenie integration are not read: it receives no alerts"
 TWICE = "has a field twice"
 
@@ -32,7 +34,7 @@ def of_new(fields: dict[str, Any]) -> dict[str, Any]:
         "name": (fields.get("name") or "").strip() or default_name,
         "active": True if active is None else active,
         "target_url": fields.get("target_url") or None,
-        "preset": _preset(kind, preset.id if preset else None),
+        "preset": _preset(kind, preset.id if preset else None, NEW_TYPE),
         **_words(fields),
         **_sample(kind, fields.get("payload_example"), _paths(fields) or {}),
     }
@@ -48,7 +50,7 @@ def of_stored(integration: AlertIntegration, fields: dict[str, Any]) -> dict[str
     if "target_url" in fields:
         changed["target_url"] = fields["target_url"] or None
     if "preset" in fields:
-        changed["preset"] = _preset(integration.type, fields["preset"] or None)
+        changed["preset"] = _preset(integration.type, fields["preset"] or None, STORED_TYPE)
     if fields.keys() & {"payload_example", "payload_attribute_mappings"}:
         text = fields.get("payload_example", integration.payload_example)
         paths = _paths(fields)
@@ -57,9 +59,10 @@ def of_stored(integration: AlertIntegration, fields: dict[str, Any]) -> dict[str
     return changed
 
 
-def _preset(kind: str, name: str | None) -> str | None:
-    if name is not None and PRESETS[name].address != kind:
-        raise Invalid(preset=OTHER_ADDRESS)
+def _preset(kind: str, name: str | None, advice: str) -> str | None:
+    """Return the name of a preset; ``Invalid`` if its tool sends to the address of another type."""
+    if name is not None and (needed := PRESETS[name].address) != kind:
+        raise Invalid(preset=OTHER_TYPE.format(needed=needed, kind=kind, advice=advice.format(needed=needed)))
     return name
 
 

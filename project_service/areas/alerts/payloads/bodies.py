@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 from typing import Any
 
 from project_service.kit import exact_json
 
 MAX_PAYLOAD_BYTES = 1 << 20
 MAX_NESTING_LEVELS = 100
+FORM_START = re.compile(rb"[\w.%+-]{1,64}=")
 NESTED = (dict, list)  # faster for isinstance() than dict | list
 NOT_AN_OBJECT = "not a JSON object"
 TOO_DEEP = f"more than {MAX_NESTING_LEVELS} levels of objects and lists"
 TOO_LARGE = "more than 1 MiB"
 MULTIPART = "a form with parts: choose application/json in the tool"
+FORM = "a form: choose JSON as the format in the tool"
 
 
 class Unreadable(Exception):
@@ -62,6 +65,8 @@ def _reason(body: bytes, error: ValueError) -> str:
     """Say in plain words why a body is no JSON, with the line."""
     if body.lstrip().startswith(b"--"):
         return f"not JSON: {MULTIPART}"
+    if FORM_START.match(body):
+        return f"not JSON: {FORM}"
     if isinstance(error, UnicodeDecodeError):
         line = body.count(b"\n", 0, error.start) + 1
         return f"not JSON: a byte that is not UTF-8 in line {line}"

@@ -215,8 +215,10 @@ class _Reading:
         """Return all attributes."""
         word, severity = self._severity()
         title = plain_text(self.value("title")) or DEFAULT_TITLE
-        if self.message.preset.strips_brackets:
+        if self.message.preset.strip_title == "brackets":
             title = LEADING_BRACKETS.sub("", title) or title
+        elif self.message.preset.strip_title == "lines":
+            title = title.strip().splitlines()[0]
         return ParsedAlert(
             title=cut(title, MAX_CHARACTERS["title"]),
             description=limited(self.value("description"), "description"),

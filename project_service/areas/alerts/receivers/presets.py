@@ -40,6 +40,7 @@ FIELDS = (
 ALERTMANAGER, GRAFANA = "alertmanager", "grafana"
 OUTCOMES = {"test": Outcome.TEST, "no alert": Outcome.IGNORED, "subscription": Outcome.SUBSCRIPTION}
 AUTHENTICATION = ("bearer", "basic", "url")
+STRIPPED = ("", "brackets", "lines")
 VARIANT_KEYS = {"when", "map", "marker", "at", "resolved", "severity"}
 KEYS = (VARIANT_KEYS - {"when"}) | {
     *("id", "name", "doc", "since", "note", "address", "auth", "batch", "recognize", "ignore", "only", "variants"),
@@ -141,7 +142,7 @@ class Preset:
     ignores_unmatched: bool
     zone: dt.tzinfo
     blank: frozenset[str]
-    strips_brackets: bool
+    strip_title: str  # what is cut off: leading groups in "brackets", or "lines" after the first; empty: nothing
     instructions: tuple[Instruction, ...]
     samples: dict[str, Any]
 
@@ -178,7 +179,7 @@ class _File:
         self._require(data.get("address", HTTP) in (HTTP, PROMETHEUS), "address")
         self._require(set(data.get("auth", ())) <= set(AUTHENTICATION), "auth")
         self._require(data.get("unmatched_recovery", "store") in ("store", "ignore"), "unmatched_recovery")
-        self._require(data.get("strip_title", "brackets") == "brackets", "strip_title")
+        self._require(data.get("strip_title", "") in STRIPPED, "strip_title")
         zone = zone_named(data.get("zone", "UTC"))
         self._require(zone is not None, "zone")
         return Preset(
@@ -199,7 +200,7 @@ class _File:
             ignores_unmatched=data.get("unmatched_recovery") == "ignore",
             zone=zone or dt.UTC,
             blank=frozenset(data.get("blank", ())),
-            strips_brackets="strip_title" in data,
+            strip_title=data.get("strip_title", ""),
             instructions=tuple(self._instruction(one) for one in data.get("enter", ())),
             samples=data.get("samples", {}),
         )

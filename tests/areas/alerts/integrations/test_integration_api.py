@@ -84,6 +84,20 @@ def test_tools_bring_type_name_and_preset(fields, expected, create):
     assert (made["type"], made["name"], made["preset"]) == expected
 
 
+def test_a_tool_that_sends_to_the_other_address_is_refused_with_what_to_do(create, as_, path):
+    wrong = create(type="prometheus", preset="grafana")
+    stored = create(preset="grafana").json["id"]
+    changed = as_(MAX).put(f"{path}/{stored}", json={"preset": "alertmanager"})
+
+    assert [(one.status_code, one.json["message"]["preset"]) for one in (wrong, changed)] == [
+        (400, ["sends to the address of type http, not of prometheus: leave the type out, or choose http"]),
+        (
+            400,
+            ["sends to the address of type prometheus, not of http: the type of an integration stays, add another one"],
+        ),
+    ]
+
+
 @pytest.mark.parametrize(
     ("fields", "parameter"),
     [

@@ -815,6 +815,7 @@ def test_a_text_that_holds_an_object_is_unwrapped_once():
         (b'{"a":\n"\xff"}', "not JSON: a byte that is not UTF-8 in line 2"),
         (b"[1]", "not a JSON object"),
         (b'--x\r\nContent-Disposition: form-data; name="data"', "not JSON: a form with parts"),
+        (b"payload=%7B%22title%22%3A1%7D", "not JSON: a form: choose JSON"),
     ],
 )
 def test_refused_bodies_are_explained_in_plain_words(body, reason):

@@ -191,10 +191,27 @@ def test_dimensions_of_an_alarm_inside_a_text_are_hosts(receiver):
     send(body | {"Message": "Budget\nis used up", "Subject": None, "MessageId": "m-2"})
     send(message)
 
-    assert [(one.hosts, one.monitoring_tool, one.events) for one in alerts()] == [
-        (["i-1", "i-2"], "CloudWatch", 2),
-        ([], "Amazon SNS", 1),
+    assert [(one.title, one.hosts, one.monitoring_tool, one.events) for one in alerts()] == [
+        ("disk-depot", ["i-1", "i-2"], "CloudWatch", 2),
+        ("Budget", [], "Amazon SNS", 1),
     ]
+
+
+def test_an_older_script_for_zabbix_ends_an_alert_by_its_end_time(receiver):
+    send, body = receiver("zabbix"), copy.deepcopy(PRESETS["zabbix"].samples["firing"])
+    del body["state"], body["at"]
+
+    send(body | {"end_time": "{EVENT.RECOVERY.DATE} {EVENT.RECOVERY.TIME}"})
+    assert [alert.status for alert in alerts()] == [Status.TRIGGERED]
+
+    send(body | {"end_time": "2026.09.14 08:44:02"})
+    assert [(alert.status, alert.ended_at.hour) for alert in alerts()] == [(Status.RESOLVED, 8)]
+
+
+def test_a_message_of_netdata_cloud_that_has_only_a_token_is_a_test(receiver):
+    response = receiver("netdata")({"token": "abc"})
+
+    assert (response.status_code, alerts(), logged_requests()[0].outcome) == (200, [], "test")
 
 
 def test_a_subscription_is_never_an_alert(receiver):

@@ -51,11 +51,11 @@ def parse(payload: dict[str, Any], rules: ReadingRules = NO_RULES) -> ParsedRequ
         return _parse_batch(payload, rules)
     notes = []
     preset = rules.preset
-    if preset is None or preset.reads_plain_keys:
-        preset = _recognized(payload, rules)
-        if preset is None:
-            return ParsedRequest([parse_plain(payload, rules)])
+    if (recognized := _recognized(payload, rules)) is not None:
+        preset = recognized
         notes = [f"read as a message of {preset.name}, by its keys"]
+    if preset is None or preset.reads_plain_keys:
+        return ParsedRequest([parse_plain(payload, rules)])
     message = PresetMessage(payload, preset, rules)
     if (ignored := message.ignored()) is not None:
         return ParsedRequest([], ignored[0], [*notes, ignored[1]])
@@ -67,11 +67,18 @@ def parse(payload: dict[str, Any], rules: ReadingRules = NO_RULES) -> ParsedRequ
 
 
 def _recognized(payload: dict[str, Any], rules: ReadingRules) -> Preset | None:
-    """Return the preset of a tool that is known by its keys, unless the integration says what recovery is."""
-    if "end_time" in rules.mapping:
-        return None
-    found = (preset for preset in RECOGNIZED if PresetMessage(payload, preset, rules).is_recognized())
-    return next(found, None)
+    """Return the preset of another tool than that of the integration, if the message is known by its keys.
+
+    That applies where the integration has no preset and does not say what recovery is. What asks to confirm a
+    subscription is never an alert, however the integration reads others.
+    """
+    reads_plain_keys = rules.preset is None or rules.preset.reads_plain_keys
+    is_open = reads_plain_keys and "end_time" not in rules.mapping
+    for preset in RECOGNIZED:
+        message = PresetMessage(payload, preset, rules)
+        if preset is not rules.preset and message.is_recognized() and (is_open or message.asks_to_subscribe()):
+            return preset
+    return None
 
 
 def _parse_batch(batch: dict[str, Any], rules: ReadingRules) -> ParsedRequest:

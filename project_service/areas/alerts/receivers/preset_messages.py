@@ -71,6 +71,11 @@ class PresetMessage:
             return None
         return Outcome.IGNORED, REASONS[Outcome.IGNORED].format(self.preset.name)
 
+    def asks_to_subscribe(self) -> bool:
+        """Whether the message asks to confirm a subscription."""
+        ignored = self.ignored()
+        return ignored is not None and ignored[0] == Outcome.SUBSCRIPTION
+
     def variant(self) -> Variant | None:
         """Return the shape of the message; ``None`` if it is none that the preset knows."""
         for variant in self.preset.variants:

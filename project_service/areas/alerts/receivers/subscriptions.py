@@ -13,7 +13,9 @@ from project_service.domain import instance_settings
 from project_service.kit.http.errors import Invalid
 from project_service.kit.security.outgoing_http import client, rules
 
-TOPIC = re.compile(r"arn:aws(?P<partition>-cn)?:sns:(?P<region>[a-z]{2}(?:-[a-z]+)+-\d+):\d{12}:[A-Za-z0-9_.-]+")
+TOPIC = re.compile(
+    r"arn:aws(?P<partition>-cn|-us-gov)?:sns:(?P<region>[a-z]{2}(?:-[a-z]+)+-\d+):\d{12}:[A-Za-z0-9_.-]+"
+)
 TIMEOUT_SECONDS = 10.0
 FOREIGN = "This is not the address of Amazon SNS in the region of the topic."
 
@@ -27,7 +29,7 @@ def confirmation_url(message: dict[str, Any]) -> str | None:
         parts = urlsplit(address)
     except ValueError:
         return None
-    host = f"sns.{topic['region']}.amazonaws.com{'.cn' if topic['partition'] else ''}"
+    host = f"sns.{topic['region']}.amazonaws.com{'.cn' if topic['partition'] == '-cn' else ''}"
     confirms = parse_qs(parts.query).get("Action") == ["ConfirmSubscription"]
     return address if (parts.scheme, parts.netloc, parts.path) == ("https", host, "/") and confirms else None
 

@@ -221,6 +221,26 @@ def test_a_subscription_is_never_an_alert(receiver):
     assert logged_requests()[0].outcome == "subscription"
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [{"preset": None}, {"preset": "zabbix"}, {"preset": None, "mapping": {"end_time": {"path": ["Type"]}}}],
+    ids=["plain", "other tool", "mapped end"],
+)
+def test_a_subscription_is_never_an_alert_with_any_preset(app, project, fields):
+    response = make_receiver(app, project, **fields)(PRESETS["cloudwatch-sns"].samples["subscription"])
+
+    assert (response.status_code, alerts(), logged_requests()[0].outcome) == (200, [], "subscription")
+
+
+def test_an_alarm_through_sns_is_recognized_without_a_preset(app, project):
+    send, samples = make_receiver(app, project), PRESETS["cloudwatch-sns"].samples
+
+    for name in ("firing", "resolved"):
+        send(samples[name])
+
+    assert [(alert.title, alert.status) for alert in alerts()] == [("disk-depot", Status.RESOLVED)]
+
+
 @pytest.mark.parametrize("status", [0, 1, 2, 3])
 @pytest.mark.parametrize("form", [int, str])
 def test_the_states_of_uptime_kuma_are_told_apart(receiver, status, form):

@@ -110,7 +110,7 @@ def reply(
 def update_note(requester: Caller, note: Note, *, body: str | None) -> Note:
     """Change a comment on an issue; users whom only the new text mentions are notified."""
     former = note.body
-    changed = issue_rules.update_note(note, body=body)
+    changed = issue_rules.update_note(requester.load_user(), note, body=body)
     if changed.body != former:
         issue = issues.find_issue(note.project, note.noteable_iid or 0)
         _notify(requester, issue, changed.body, former=former, note=changed)

@@ -9,7 +9,7 @@ from sqlalchemy import select, update
 
 from project_service.areas.notifications import deliveries_log, messages
 from project_service.areas.notifications.messages import ENDED, OPEN, ChannelMessage
-from project_service.areas.notifications.models import NotificationDelivery, NotificationItem
+from project_service.areas.notifications.models import MERGED, NotificationDelivery, NotificationItem
 from project_service.domain.notifications.models import ENDING, OPENING, NotificationEvent
 from project_service.kit import clock
 from project_service.kit.db.session import db
@@ -24,34 +24,49 @@ def merge(late: Sequence[NotificationDelivery]) -> NotificationDelivery | None:
         return None
     if len(late) == 1:
         return late[0]
-    newest = late[-1]
-    message = _message(late)
-    merged = NotificationDelivery(
-        project=newest.project if len({one.project_id for one in late}) == 1 else None,
-        channel_id=newest.channel_id,
-        channel_name=newest.channel_name,
-        user_id=newest.user_id,
-        recipient=newest.recipient,
-        kind="message",
-        title=message.title,
-        content=message.as_json(),
-        triggered_count=message.counts["triggered"],
-        resolved_count=message.counts["resolved"],
-        other_count=message.counts["other"],
-        attempts=0,
-        created_at=clock.now(),
-    )
+    originals = _originals(late)
+    message = _message(late, originals)
+    is_merged_again = late[0] not in originals
+    merged = late[0] if is_merged_again else _empty_copy(late[-1])
+    merged.project = late[-1].project if len({one.project_id for one in late}) == 1 else None
+    merged.title, merged.content = message.title, message.as_json()
+    merged.triggered_count, merged.resolved_count = message.counts["triggered"], message.counts["resolved"]
+    merged.other_count = message.counts["other"]
     db.session.add(merged)
     db.session.flush()
-    deliveries_log.merge_into(merged, list(late))
-    ids = [one.id for one in late]
+    others = [one for one in late if one is not merged]
+    deliveries_log.merge_into(merged, others)
+    ids = [one.id for one in others]
     moved = update(NotificationItem).where(NotificationItem.delivery_id.in_(ids)).values(delivery_id=merged.id)
     db.session.execute(moved)
     return merged
 
 
-def _message(late: Sequence[NotificationDelivery]) -> ChannelMessage:
-    delay = messages.duration_words(clock.now() - min(one.created_at for one in late))
+def _originals(late: Sequence[NotificationDelivery]) -> list[NotificationDelivery]:
+    """Return the messages that people know of: in the place of one that was merged before, those that it replaced."""
+    replaced = select(NotificationDelivery).where(
+        NotificationDelivery.merged_into_id.in_([one.id for one in late]), NotificationDelivery.status == MERGED
+    )
+    before = list(db.session.scalars(replaced))
+    merged_ids = {one.merged_into_id for one in before}
+    return [one for one in late if one.id not in merged_ids] + before
+
+
+def _empty_copy(delivery: NotificationDelivery) -> NotificationDelivery:
+    """Return a message to the same recipient, without content."""
+    return NotificationDelivery(
+        channel_id=delivery.channel_id,
+        channel_name=delivery.channel_name,
+        user_id=delivery.user_id,
+        recipient=delivery.recipient,
+        kind="message",
+        attempts=0,
+        created_at=clock.now(),
+    )
+
+
+def _message(late: Sequence[NotificationDelivery], originals: Sequence[NotificationDelivery]) -> ChannelMessage:
+    delay = messages.duration_words(clock.now() - min(one.created_at for one in originals))
     still_open = _still_open([one.id for one in late])
     lines = [_line(item) for item in still_open[:MAX_LISTED]]
     rest = len(still_open) - len(lines)
@@ -62,7 +77,7 @@ def _message(late: Sequence[NotificationDelivery]) -> ChannelMessage:
     }
     told = ", ".join(f"{number} {name}" for name, number in counts.items() if number)
     first = ChannelMessage.from_json(late[0].content)
-    headline = f"{len(late)} notifications were delayed by {delay}"
+    headline = f"{len(originals)} notifications were delayed by {delay}"
     return ChannelMessage(
         headline=headline,
         project=first.project,

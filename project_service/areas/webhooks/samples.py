@@ -27,6 +27,7 @@ MISSING = {
     "note_events": "Ensure the project has notes.",
     "merge_requests_events": "Ensure the project has merge requests.",
     "error_events": "Ensure the project has errors.",
+    "releases_events": "Ensure the project has releases.",
     "vulnerability_events": "Ensure the project has vulnerabilities.",
 }
 OF_SYSTEM = {

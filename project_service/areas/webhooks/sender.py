@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from flask import has_request_context, request
 from sqlalchemy import ColumnElement, Select, and_, bindparam, or_, select
 from sqlalchemy.orm import joinedload, load_only
 
-from project_service.areas.webhooks import logs
+from project_service.areas.webhooks import chains, logs
 from project_service.areas.webhooks.branch_filters import admits
 from project_service.areas.webhooks.models import DISABLED, TEMPORARILY_DISABLED, WebHook
 from project_service.areas.webhooks.requests import HookRequest, HookResponse, perform, request_of
@@ -35,7 +33,6 @@ RETRY_DELAYS = (
 )
 MAX_RETRY_AFTER = dt.timedelta(hours=1)
 REPEATED_STATUSES = ("408", "429")
-UUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 
 
 def on_event(event: HookEvent) -> None:
@@ -51,17 +48,21 @@ def on_events(events: Sequence[HookEvent]) -> None:
         project_id = None if event.project is None else event.project.id
         above = _hooks_above(project_id, None if event.group is None else event.group.id)
         hooks = [hook for hook in above if _wants(hook, event.flag, event.branch)]
+    hooks = chains.not_sent_before(hooks)
     for group in ([hook for hook in hooks if not hook.is_system], [hook for hook in hooks if hook.is_system]):
         if not group:
             continue
         content = {
             "flag": event.flag,
             "trigger": "system_hooks" if group[0].is_system else event.trigger or trigger_of(event.flag),
-            "event_uuid": chain_of_request(),
         }
         bodies = [exact_json.dumps(_payload_of(one, is_system=group[0].is_system)).decode() for one in events]
         payloads = deliveries.add_payloads(bodies)
-        deliveries.enqueue_all((hook.receiver, content, payload) for payload in payloads for hook in group)
+        deliveries.enqueue_all(
+            (hook.receiver, content | {"event_uuid": chains.of_request() or chains.begun_by(hook.id)}, payload)
+            for payload in payloads
+            for hook in group
+        )
 
 
 def _payload_of(event: HookEvent, *, is_system: bool) -> dict[str, Any]:
@@ -71,12 +72,6 @@ def _payload_of(event: HookEvent, *, is_system: bool) -> dict[str, Any]:
 def on_question(project_id: int, flag: str) -> list[WebHook]:
     """Return the hooks that want events of a project, whatever the branch."""
     return [hook for hook in _hooks_above(project_id, None) if _wants(hook, flag, None)]
-
-
-def chain_of_request() -> str | None:
-    """Return the chain that the current request belongs to, if its client says so."""
-    given = request.headers.get("X-Gitlab-Event-UUID", "") if has_request_context() else ""
-    return given if UUID.fullmatch(given) else None
 
 
 def _hooks_above(project_id: int | None, group_id: int | None) -> Iterator[WebHook]:

@@ -159,7 +159,7 @@ def issue_url(issue: Issue) -> str:
     return f"{project_url(issue.project)}/-/issues/{issue.iid}"
 
 
-def issue_attributes(issue: Issue, *, updated_by_id: int | None = None) -> dict[str, Any]:
+def issue_attributes(issue: Issue) -> dict[str, Any]:
     """Return the attributes of an issue, without its labels."""
     ids = [user.id for user in issue.assignees]
     attributes: dict[str, Any] = {
@@ -184,7 +184,7 @@ def issue_attributes(issue: Issue, *, updated_by_id: int | None = None) -> dict[
         "time_estimate": 0,
         "title": issue.title,
         "updated_at": moment(issue.updated_at),
-        "updated_by_id": updated_by_id,
+        "updated_by_id": issue.updated_by_id,
         "weight": issue.weight,
         "health_status": None,
         "type": issue.issue_type.capitalize(),
@@ -212,9 +212,9 @@ class IssueSnapshot:
         self.labels = list(issue.labels)
         self.assignees = list(issue.assignees)
 
-    def changes_to(self, issue: Issue, author: User) -> dict[str, Any]:
+    def changes_to(self, issue: Issue) -> dict[str, Any]:
         """Return the changed attributes with their values before and now; empty if nothing but times changed."""
-        now = issue_attributes(issue, updated_by_id=author.id)
+        now = issue_attributes(issue)
         changes: dict[str, Any] = {
             name: {"previous": self.attributes[name], "current": now[name]}
             for name in COMPARED
@@ -240,14 +240,12 @@ class IssueSnapshot:
 def issue_payload(issue: Issue, author: User, action: str, changes: dict[str, Any]) -> dict[str, Any]:
     """Return the payload of an event of an issue."""
     labels = labels_of(issue.project, issue.labels)
-    updated_by_id = None if action == "open" else author.id
     payload = {
         "object_kind": "issue",
         "event_type": "confidential_issue" if issue.confidential else "issue",
         "user": user_of(author),
         "project": project_of(issue.project),
-        "object_attributes": issue_attributes(issue, updated_by_id=updated_by_id)
-        | {"labels": labels, "action": action},
+        "object_attributes": issue_attributes(issue) | {"labels": labels, "action": action},
         "labels": labels,
         "changes": changes,
         "repository": repository_of(issue.project),

@@ -86,6 +86,8 @@ def update_issue(author: User, issue: Issue, **fields: Unpack[IssueFields]) -> I
             label_rules.ensure_labels(issue.project, set(issue.labels) - labelled)
         if labelled != set(issue.labels) or assigned != {user.id for user in issue.assignees}:
             issue.updated_at = clock.now()  # both are rows of other tables
+        if db.session.is_modified(issue):
+            issue.updated_by_id = author.id
     db.session.flush()
     label_events.record(author, issue, labelled)
     _add_todos(author, issue, {user.id for user in issue.assignees} - assigned)
@@ -96,7 +98,7 @@ def update_issue(author: User, issue: Issue, **fields: Unpack[IssueFields]) -> I
     elif state_event == "reopen":
         _reopen(author, issue)
     db.session.flush()
-    changes = before.changes_to(issue, author)
+    changes = before.changes_to(issue)
     if changes:
         is_open = issue.state != CLOSED
         _announce(author, issue, "update" if is_open == was_open else "reopen" if is_open else "close", changes)
@@ -107,13 +109,14 @@ def close_issue(author: User, issue: Issue, *, note: str = "closed") -> None:
     """Close an issue and add a system note with the reason; a closed one is not changed."""
     before = IssueSnapshot(issue)
     if _close(author, issue, note):
-        _announce(author, issue, "close", before.changes_to(issue, author))
+        _announce(author, issue, "close", before.changes_to(issue))
 
 
 def _close(author: User, issue: Issue, note: str) -> bool:
     if _held_state(issue) == CLOSED:
         return False
     issue.state, issue.closed_at, issue.closed_by_id = CLOSED, clock.now(), author.id
+    issue.updated_by_id = author.id
     add_system_note(author, issue, note)
     todos.finish(author.id, issues.TARGET, [issue.id])
     recording.record(author, Action.CLOSED, issue.project, issue)
@@ -126,13 +129,14 @@ def reopen_issue(author: User, issue: Issue) -> None:
     """Open a closed issue again."""
     before = IssueSnapshot(issue)
     if _reopen(author, issue):
-        _announce(author, issue, "reopen", before.changes_to(issue, author))
+        _announce(author, issue, "reopen", before.changes_to(issue))
 
 
 def _reopen(author: User, issue: Issue) -> bool:
     if _held_state(issue) == OPENED:
         return False
     issue.state, issue.closed_at, issue.closed_by_id = OPENED, None, None
+    issue.updated_by_id = author.id
     add_system_note(author, issue, "reopened")
     recording.record(author, Action.REOPENED, issue.project, issue)
     db.session.flush()
@@ -198,12 +202,14 @@ def reply(author: User, issue: Issue, first: Note, *, body: str | None, created_
     )
 
 
-def update_note(note: Note, *, body: str | None) -> Note:
+def update_note(author: User, note: Note, *, body: str | None) -> Note:
     """Change the text of a note."""
     former = note.body
     with db.session.no_autoflush:
         note.body = body or ""
         check_note(note)
+        if note.body != former:
+            note.updated_by_id = author.id
     db.session.flush()
     if note.body != former:
         announce_note(note, "update")

@@ -89,6 +89,15 @@ class Issue(Timestamps, Model):
         self.label_titles = titles
 
     @property
+    def updated_by_id(self) -> int | None:
+        """The id of the user who changed it last; archives call it so, too."""
+        return (self.extra or {}).get("updated_by_id")
+
+    @updated_by_id.setter
+    def updated_by_id(self, user_id: int) -> None:
+        self.extra = (self.extra or {}) | {"updated_by_id": user_id}
+
+    @property
     def first_assignee(self) -> User | None:
         """The assignee to show where there is room for one."""
         return self.assignees[0] if self.assignees else None

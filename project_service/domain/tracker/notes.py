@@ -91,6 +91,15 @@ class Note(Timestamps, Model):
         """The id of its discussion; of notes that archives brought without one it is made of their own id."""
         return self.discussion_id or f"{self.id:040x}"
 
+    @property
+    def updated_by_id(self) -> int | None:
+        """The id of the user who changed the text last; archives call it so, too."""
+        return (self.extra or {}).get("updated_by_id")
+
+    @updated_by_id.setter
+    def updated_by_id(self, user_id: int) -> None:
+        self.extra = (self.extra or {}) | {"updated_by_id": user_id}
+
     # not columns
     shortened: tuple[str, ...] = ()  # set when a page is loaded: the texts of which it has the beginning
     noteable_iid: int | None = None  # set when notes are loaded for a response

@@ -83,7 +83,7 @@ def test_teams_gets_an_adaptive_card_in_either_style(app):
     assert (sent["type"], sent["attachments"][0]["contentUrl"]) == ("message", None)
     assert card["body"][0] == {
         "type": "TextBlock",
-        "text": "\\[CRITICAL\\] Disk full",
+        "text": "[CRITICAL] Disk full",
         "weight": "Bolder",
         "size": "Medium",
         "wrap": True,
@@ -108,7 +108,7 @@ def test_discord_gets_an_embed_that_mentions_nobody(app):
     assert request.url == "https://discord.com/api/webhooks/1/tok-en?wait=true&thread_id=7"
     assert (sent["content"], sent["allowed_mentions"]) == ("", {"parse": []})
     assert sent["embeds"][0] == {
-        "title": "\\[CRITICAL\\] Disk full",
+        "title": "[CRITICAL] Disk full",
         "url": URL,
         "description": f"/var is at 97 %\n[Acknowledge]({ACKNOWLEDGE})",
         "color": 9119253,

@@ -115,6 +115,21 @@ def test_personal_messages_wait_for_the_end_of_quiet_hours_but_critical_ones_pas
     assert (sent, titles) == (["max@example.org"], ["[CRITICAL] Down"])
 
 
+def test_a_critical_message_passes_quiet_hours_while_others_wait_for_their_end(as_, project, post, send, later):
+    make_rule(project, {"type": "user", "username": "max"}, group_wait=10)
+    before, after = (f"{clock.now() + dt.timedelta(hours=hours):%H:%M}" for hours in (-2, 2))
+    as_(MAX).put("/user/quiet_hours", json={"enabled": True, "time_zone": "UTC", "from": before, "to": after})
+
+    for title, severity, seconds in (("Slow", "low", 11), ("Down", "critical", 11), ("Lost", "critical", 301)):
+        post({"title": title, "severity": severity})
+        send(seconds)
+    later(hours=2)
+    send()
+
+    titles = db.session.scalars(select(NotificationDelivery.title).order_by(NotificationDelivery.id)).all()
+    assert titles == ["[CRITICAL] Down", "[CRITICAL] Lost", "[LOW] Slow"]
+
+
 @pytest.mark.parametrize(
     ("now", "end"),
     [

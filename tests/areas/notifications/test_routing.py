@@ -184,6 +184,27 @@ def test_late_messages_are_merged(post, send, later, channel, project, receiver)
     assert statuses == ["merged", "merged", "merged", "delivered"]
 
 
+def test_messages_that_are_merged_again_keep_their_number_and_delay(post, send, later, channel, project, receiver):
+    make_rule(project, to(channel), group_interval=30)
+    receiver.status = 503
+    for number in range(4):
+        post({"title": f"Alert {number}"})
+        send(31)
+        later(minutes=11)
+    receiver.status = 200
+    receiver.requests.clear()
+
+    later(minutes=30)
+    send()
+
+    [title] = titles(receiver)
+    assert title.startswith("4 notifications were delayed by 1 h")
+    assert receiver.bodies[0]["counts"]["triggered"] == 4
+    log = db.session.execute(select(NotificationDelivery.status, NotificationDelivery.merged_into_id)).all()
+    assert sorted(status for status, _ in log) == ["delivered", "merged", "merged", "merged", "merged"]
+    assert len({number for _, number in log}) == 2
+
+
 def test_equal_lines_count_all_alerts_of_the_message(post, send, channel, project, receiver):
     make_rule(project, to(channel))
     post(*({"title": "Disk full", "fingerprint": str(number)} for number in range(60)), {"title": "CPU hot"})

@@ -130,6 +130,59 @@ def test_events_of_issues_have_the_keys_of_the_samples_and_arrive_in_order(as_ma
     assert (attributes["action"], attributes["state_id"], closed["event_type"]) == ("close", 2, "confidential_issue")
 
 
+def test_who_changed_a_comment_or_an_issue_last_is_in_the_payloads(as_, as_maintainer, make_hook, project, receiver):
+    issue = open_issue(as_(OLIVE), project)
+    path = f"/projects/{project.id}/issues/{issue['iid']}"
+    note = as_(OLIVE).post(f"{path}/notes", json={"body": "Seen"}).json
+    make_hook(issues_events=True, note_events=True)
+    as_maintainer.put(path, json={"title": "B"})
+    as_maintainer.put(path, json={"title": "C"})
+    as_maintainer.put(f"{path}/notes/{note['id']}", json={"body": "Seen twice"})
+
+    deliveries.send_all_due()
+
+    first, second, noted = receiver.bodies
+    editor = first["user"]["id"]
+    assert first["changes"]["updated_by_id"] == {"previous": None, "current": editor}
+    assert "updated_by_id" not in second["changes"]
+    assert second["object_attributes"]["updated_by_id"] == noted["issue"]["updated_by_id"] == editor
+    attributes = noted["object_attributes"]
+    assert (attributes["action"], attributes["updated_by_id"], attributes["author_id"]) == (
+        *("update", editor),
+        note["author"]["id"],
+    )
+
+
+def test_a_comment_has_the_id_of_its_discussion(as_maintainer, make_hook, project, receiver):
+    make_hook(note_events=True)
+    path = f"/projects/{project.id}/issues/{open_issue(as_maintainer, project)['iid']}/discussions"
+    discussion = as_maintainer.post(path, json={"body": "Why?"}).json
+
+    deliveries.send_all_due()
+
+    assert receiver.bodies[0]["object_attributes"]["discussion_id"] == discussion["id"]
+
+
+def test_a_hook_is_not_sent_again_in_a_chain_that_it_began(as_maintainer, make_hook, project, receiver):
+    make_hook(issues_events=True)
+    open_issue(as_maintainer, project, title="First")
+    deliveries.send_all_due()
+    [chain] = receiver.header("X-Gitlab-Event-UUID")
+    make_hook(issues_events=True, url=receiver.url + "/other")
+    path, headers = f"/projects/{project.id}/issues", {"X-Gitlab-Event-UUID": chain}
+
+    for title in ("Answer", "Answer of the answer"):
+        as_maintainer.post(path, json={"title": title}, headers=headers)
+    deliveries.send_all_due()
+
+    sent = [
+        (to, body["object_attributes"]["title"])
+        for (to, _, _), body in zip(receiver.requests, receiver.bodies, strict=True)
+    ]
+    assert sent == [("/hook", "First"), ("/hook/other", "Answer")]
+    assert receiver.header("X-Gitlab-Event-UUID") == [chain, chain]
+
+
 def test_payloads_have_public_addresses_of_users_and_absolute_addresses_of_images(
     as_maintainer, make_hook, people, project, receiver
 ):

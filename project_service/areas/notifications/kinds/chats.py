@@ -42,6 +42,11 @@ def color_of(message: ChannelMessage) -> int:
     return COLORS.get(message.severity, UNKNOWN_COLOR)
 
 
+def tag_of(message: ChannelMessage) -> str:
+    """Return our own tag, such as ``[CRITICAL]``: before a blank its brackets are no link, so it is not escaped."""
+    return f"[{message.tag}] " if message.tag else ""
+
+
 class Slack(ChannelKind):
     """Slack, Mattermost and Rocket.Chat: text with one attachment, which all of them show."""
 
@@ -110,9 +115,10 @@ class Teams(ChannelKind):
     def _body(self, outgoing: Outgoing, number: int) -> dict[str, Any]:
         message, escape = outgoing.message, escaping.teams
         color = {OPEN: "Attention", ENDED: "Good"}.get(message.state, "Default")
+        tag = tag_of(message)
         heading: dict[str, Any] = {
             "type": "TextBlock",
-            "text": escape(message.title),
+            "text": f"{tag}{escape(message.headline)}",
             "weight": "Bolder",
             "size": "Medium",
         }
@@ -126,7 +132,7 @@ class Teams(ChannelKind):
             "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
             "type": "AdaptiveCard",
             "version": "1.2",
-            "fallbackText": escape(message.short_title),
+            "fallbackText": f"{tag}{escape(message.short_title.removeprefix(tag))}",
             "msteams": {"width": "full"},
             "body": blocks,
             "actions": [{"type": "Action.OpenUrl", "title": name, "url": url} for name, url in outgoing.links],
@@ -163,7 +169,8 @@ class Discord(ChannelKind):
         message, settings = outgoing.message, outgoing.channel.settings
         links = "\n".join(f"[{name}]({url})" for name, url in outgoing.links[1:])
         room = 4096 - len(links) - 1
-        title = _escaped(message.title, 256)
+        tag = tag_of(message)
+        title = tag + _escaped(message.headline, 256 - len(tag))
         fields: list[dict[str, Any]] = [
             {"name": name[:256], "value": _escaped(value, 1024), "inline": True}
             for name, value in message.facts[:MAX_DISCORD_FIELDS]

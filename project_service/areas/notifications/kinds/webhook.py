@@ -47,7 +47,7 @@ class Webhook(ChannelKind):
         """Return the message as JSON, with the headers of web hooks."""
         secrets = outgoing.channel.secrets
         body = body_of(payload(outgoing.message, outgoing.key))
-        headers = dict(secrets.get("custom_headers") or {}) | {
+        headers = {
             "User-Agent": f"GitLab/{COMPATIBLE}",
             "X-Gitlab-Event": "Notification Hook",
             "X-Gitlab-Instance": urls.base_url(),
@@ -61,6 +61,9 @@ class Webhook(ChannelKind):
                 "webhook-timestamp": str(timestamp),
                 "webhook-signature": signature(token, outgoing.key, timestamp, body),
             }
+        own = {name.lower() for name in (*headers, "Content-Type", "Content-Length", "Host", "Idempotency-Key")}
+        custom = secrets.get("custom_headers") or {}
+        headers |= {name: value for name, value in custom.items() if name.lower() not in own}
         verifies = outgoing.channel.settings.get("enable_ssl_verification", True)
         return HttpRequest(secrets["url"], body, headers, verifies)
 

@@ -13,6 +13,7 @@ from project_service.kit.db.session import db
 
 STEP = dt.timedelta(minutes=1)
 ALL_DAYS = [1, 2, 3, 4, 5, 6, 7]
+PASSING_SEVERITIES = ("critical", "unknown")  # what was not graded counts as critical
 
 
 def of_user(user_id: int) -> QuietHours | None:

@@ -67,7 +67,7 @@ def _send(group: NotificationGroup) -> None:
     quiet_until = quiet_hours.end_of(int(number), now) if kind == "user" else None
     if quiet_until is not None:
         if quiet_hours.lets_critical_pass(int(number)):
-            items = items.where(NotificationEvent.severity.in_(("critical", "unknown")))
+            items = items.where(NotificationEvent.severity.in_(quiet_hours.PASSING_SEVERITIES))
         else:
             items = items.limit(0)
     if silences.has_active(group.project_id):

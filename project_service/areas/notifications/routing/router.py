@@ -14,6 +14,7 @@ from project_service.areas.notifications.models import (
     NotificationGroup,
     NotificationItem,
 )
+from project_service.areas.notifications.personal.quiet_hours import PASSING_SEVERITIES
 from project_service.areas.notifications.routing import holding
 from project_service.areas.notifications.routing.recipients import Recipients
 from project_service.areas.notifications.rules import matching
@@ -178,8 +179,8 @@ class _ProjectRouting:
     def _group(self, event: NotificationEvent, target: str, rule: NotificationRule | None) -> NotificationGroup:
         origin = PERSONAL if rule is None else f"rule:{rule.id}"
         key = (origin, target, "" if rule is None else matching.group_key(rule, event))
+        wait = PERSONAL_WAIT_SECONDS if rule is None else rule.group_wait
         if key not in self.groups:
-            wait = PERSONAL_WAIT_SECONDS if rule is None else rule.group_wait
             self.groups[key] = NotificationGroup(
                 project_id=self.project.id,
                 rule_id=None if rule is None else rule.id,
@@ -190,4 +191,10 @@ class _ProjectRouting:
                 due_at=max(event.created_at, self.now - dt.timedelta(seconds=wait)) + dt.timedelta(seconds=wait),
             )
             db.session.add(self.groups[key])
+        elif event.severity in PASSING_SEVERITIES:  # what waits for the end of quiet hours does not hold it up
+            group = self.groups[key]
+            usual = event.created_at + dt.timedelta(seconds=wait)
+            if group.last_sent_at is not None:
+                usual = max(usual, group.last_sent_at + dt.timedelta(seconds=group.interval_seconds))
+            group.due_at = min(group.due_at, usual)
         return self.groups[key]

@@ -6,9 +6,10 @@ from typing import Any
 
 from sqlalchemy import select
 
+from project_service.areas.repositories.releases.queries import release_rows
 from project_service.areas.repositories.releases.schemas import LinkedAsset, newest_links, release_url, sources_of
 from project_service.domain.hooks import hook_events
-from project_service.domain.hooks.hook_payloads import moment, project_of
+from project_service.domain.hooks.hook_payloads import REDACTED, moment, project_of
 from project_service.domain.projects import Project
 from project_service.domain.repositories.releases import Release
 from project_service.domain.schemas import project_url
@@ -25,11 +26,6 @@ def announce(project: Project, release: Release, action: str) -> None:
 def _payload(project: Project, release: Release, action: str) -> dict[str, Any]:
     links = [LinkedAsset.dump_value(link) for link in newest_links(release)]
     sources = [] if release.sha is None else sources_of(project, release.tag)
-    commit: dict[str, Any] | None = None
-    if release.sha is not None:
-        # the repository is not read in the transaction of a change: what else a commit has is at its URL
-        known = {"id": release.sha, "url": f"{project_url(project)}/-/commit/{release.sha}"}
-        commit = known | dict.fromkeys(("message", "title", "timestamp", "author"))
     return {
         "object_kind": "release",
         "id": release.id,
@@ -42,7 +38,23 @@ def _payload(project: Project, release: Release, action: str) -> dict[str, Any]:
         "action": action,
         "project": project_of(project),
         "assets": {"count": len(links) + len(sources), "links": links, "sources": sources},
-        "commit": commit,
+        "commit": _commit(project, release),
+    }
+
+
+def _commit(project: Project, release: Release) -> dict[str, Any] | None:
+    """Return the commit of a release; its id and its URL alone if the repository no longer has it."""
+    if release.sha is None:
+        return None
+    [row] = release_rows(project, [release])
+    commit = None if row.commit is None else row.commit.commit
+    return {
+        "id": release.sha,
+        "message": None if commit is None else commit.message,
+        "title": None if commit is None else commit.title,
+        "timestamp": None if commit is None else commit.committer.time.isoformat(),
+        "url": f"{project_url(project)}/-/commit/{release.sha}",
+        "author": None if commit is None else {"name": commit.author.name, "email": REDACTED},
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from project_service.domain.hooks.hook_events import SAMPLES
 from tests.support.sample_data import DEV, MAX, NOBODY, RITA
 
 FIRST = "v1.0"
@@ -218,3 +219,19 @@ def test_links_with_other_schemes_are_shown_as_text(visit, as_, releases):
     assert 'href="ftp:' not in page
     assert "mirror: <code>ftp://files.example/a</code>" in page
     assert "/edit" not in page
+
+
+def test_web_hooks_of_a_release_get_the_commit_of_its_tag(as_, releases, project):
+    created = as_(DEV).post(releases, json=NOTES).json
+
+    commit = SAMPLES["releases_events"](project)["commit"]
+
+    shown = created["commit"]
+    assert {name: commit[name] for name in ("id", "message", "title", "url")} == {
+        "id": shown["id"],
+        "message": shown["message"],
+        "title": shown["title"],
+        "url": shown["web_url"],
+    }
+    assert commit["author"] == {"name": shown["author_name"], "email": "[REDACTED]"}
+    assert commit["timestamp"][:19] == shown["committed_date"][:19]

@@ -15,6 +15,7 @@ from project_service.areas.vulnerabilities.formats import (
     osv_scanner,
     pip_audit,
     safety,
+    shapes,
     trivy,
 )
 from project_service.areas.vulnerabilities.formats.documents.report_json import BrokenReport
@@ -38,10 +39,9 @@ from project_service.areas.vulnerabilities.report_types import (
 )
 
 UNKNOWN = "Report format is not recognised"
-NOTHING_FITS = (
-    "none of GitLab, ZAP, SARIF, CycloneDX, bandit, pip-audit, npm audit, trivy, grype, osv-scanner and safety; "
-    "give report_type for a report without entries"
-)
+OF_NONE = "none of GitLab, ZAP, SARIF, CycloneDX, bandit, pip-audit, npm audit, trivy, grype, osv-scanner and safety"
+NOTHING_FITS = f"{OF_NONE}; give report_type for a report without entries"
+MAX_SHOWN_LENGTH = 50
 NO_TYPE = "a GitLab report whose scan.type or category does not tell its type: give report_type"
 TITLES = {"gitlab": "GitLab", "zap": "ZAP", "sarif": "SARIF", "cyclonedx": "CycloneDX", "npm-audit": "npm audit"}
 PACKAGE_TYPES = DEPENDENCY_SCANNING, CONTAINER_SCANNING
@@ -51,6 +51,8 @@ GITLAB_BEGINNING = re.compile(
 )
 CLUSTER_KEYS = {"ClusterName", "SchemaVersion", "ReportID", "CreatedAt", "Trivy", "Results", *trivy.RESOURCES}
 PIP_AUDIT_KEYS = {"dependencies", "fixes"}
+GITLAB_KEYS = {"version", "schema", "scan", "remediations", "dependency_files", "site", "$schema"}
+GRYPE_KEYS = {"matches", "ignoredMatches", "alertsByPackage", "source", "distro", "descriptor"}
 OSV_KEYS = {"results", "experimental_config", "license_summary", "image_metadata"}
 Reader = Callable[[Any, Reading], Iterator[ReportEntry | SkippedEntries]]
 
@@ -103,11 +105,25 @@ def format_of(top: Any, report_type: str | None) -> Format:
         _refuse_others(top)
         if report_type is None:
             raise BrokenReport(UNKNOWN, NOTHING_FITS)
+        _refuse_content_elsewhere(top)
         found = GITLAB
     if report_type is not None and found.types and report_type not in found.types:
         reason = f"{found.title} reports are {' or '.join(found.types)}, not {report_type}"
         raise BrokenReport(f"{found.title} report parsing failed", reason)
     return found
+
+
+def _refuse_content_elsewhere(top: Any) -> None:
+    """Refuse an object without vulnerabilities that has content under other names: it is of another tool.
+
+    Without content it is a report of GitLab's format in which nothing was found.
+    """
+    if not isinstance(top, dict) or "vulnerabilities" in top:
+        return
+    for name, value in top.items():
+        if name not in GITLAB_KEYS and (is_list(value) or isinstance(value, dict)) and any(True for _ in value):
+            shown = shapes.cut(name, MAX_SHOWN_LENGTH)
+            raise BrokenReport(UNKNOWN, f"it has {shown} and no vulnerabilities: {OF_NONE}")
 
 
 def begins_as_gitlab_report(file: IO[bytes]) -> bool:
@@ -195,8 +211,10 @@ def _is_grype(top: Any) -> bool:
     matches = obj(top).get("matches")
     if not is_list(matches) or text(obj(top.get("descriptor")).get("name")) not in ("", "grype"):
         return False
+    if next(iter(matches), None) is None:
+        return top.keys() <= GRYPE_KEYS or "descriptor" in top
     first = first_of(matches)
-    return not first or "vulnerability" in first or "artifact" not in first
+    return "vulnerability" in first or "artifact" not in first
 
 
 def _is_osv_scanner(top: Any) -> bool:
@@ -207,7 +225,9 @@ def _is_osv_scanner(top: Any) -> bool:
         return top.keys() <= OSV_KEYS
     lists = (one["packages"] for one in top["results"] if is_list(one["packages"]))
     first = next((found for one in lists if (found := first_of(one))), None)
-    return first is None or "package" in first
+    if first is None:
+        return all("source" in one or one.keys() == {"packages"} for one in top["results"])
+    return "package" in first
 
 
 def _is_zap(top: Any) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from project_service.areas.vulnerabilities.formats import identifying, shapes
-from project_service.areas.vulnerabilities.formats.documents.splitting import Entries
 from project_service.areas.vulnerabilities.formats.grading import severity_word
 from project_service.areas.vulnerabilities.formats.packages import (
     Package,
@@ -55,8 +54,7 @@ def read(top: Data, reading: Reading) -> Iterator[ReportEntry | SkippedEntries]:
 
 def _matches(top: Data) -> Iterator[tuple[Any, str]]:
     for name in ("matches", "ignoredMatches"):
-        found = top.get(name)
-        for number, match in enumerate(found if isinstance(found, list | Entries) else ()):
+        for number, match in enumerate(shapes.elements(top.get(name))):
             yield match, f"/{name}/{number}"
 
 

@@ -70,9 +70,14 @@ def read(top: Data, reading: Reading) -> Iterator[ReportEntry | SkippedEntries]:
 def _of_npm_7(top: Data, above: str) -> Iterator[tuple[Any, Package, str | None, str]]:
     """Return each advisory with its package, its solution and its pointer, once for each package."""
     seen: set[tuple[str, str]] = set()
-    for name, entry in _members(top, "vulnerabilities", above):
-        via = obj(entry).get("via")
-        for place, one in enumerate(via if isinstance(via, list) else ()):
+    entries = dict(_members(top, "vulnerabilities", above))
+    explained = _explained(entries)
+    for name, entry in entries.items():
+        pointer = f"{above}/vulnerabilities/{pointer_part(name)}"
+        if name not in explained:
+            yield None, Package(name, file=LOCK_FILE), None, pointer
+            continue
+        for place, one in enumerate(_via(entry)):
             if isinstance(one, str):
                 continue  # the name of another entry
             package = text(obj(one).get("name")) or text(obj(entry).get("name")) or name
@@ -80,8 +85,32 @@ def _of_npm_7(top: Data, above: str) -> Iterator[tuple[Any, Package, str | None,
             if key in seen and key[1]:
                 continue
             seen.add(key)
-            pointer = f"{above}/vulnerabilities/{pointer_part(name)}/via/{place}"
-            yield one, Package(package, file=LOCK_FILE), _fix(obj(entry).get("fixAvailable")), pointer
+            yield one, Package(package, file=LOCK_FILE), _fix(obj(entry).get("fixAvailable")), f"{pointer}/via/{place}"
+
+
+def _via(entry: Any) -> list[Any]:
+    via = obj(entry).get("via")
+    return via if isinstance(via, list) else [via]
+
+
+def _explained(entries: dict[str, Any]) -> set[str]:
+    """Return the names of the entries that have an advisory, or lead to one by the names of other entries."""
+    users: dict[str, list[str]] = {}
+    waiting = []
+    for name, entry in entries.items():
+        via = _via(entry)
+        if any(not isinstance(one, str) for one in via):
+            waiting.append(name)
+        for one in via:
+            if isinstance(one, str):
+                users.setdefault(one, []).append(name)
+    found: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += users.get(name, ())
+    return found
 
 
 def _of_npm_6(top: Data, above: str) -> Iterator[tuple[Any, Package, str | None, str]]:
@@ -124,9 +153,9 @@ def _finding(advisory: Data, package: Package, solution: str | None, section: Sc
 
 def _members(top: Data, name: str, above: str) -> Iterator[tuple[str, Any]]:
     found = top.get(name)
-    if found is not None and not isinstance(found, dict):
+    if not isinstance(found, dict):
         raise BrokenReport(FAILED, "must be an object", f"{above}/{name}")
-    return iter((found or {}).items())
+    return iter(found.items())
 
 
 def _objects(value: Any) -> Iterator[Data]:

@@ -37,28 +37,35 @@ def read(top: Data, reading: Reading) -> Iterator[ReportEntry | SkippedEntries]:
     section = reading.section(OSV_SCANNER, DEPENDENCY_SCANNING)
     paths = Paths(reading)
     for package, group, pointer in shapes.within_limit(_groups(top["results"], paths), "groups", FORM, "/results"):
+        if group is None:
+            yield SkippedEntries(section, "license", pointer)
+            continue
         try:
             yield package.finding(group, section, pointer)
         except BrokenEntry:
             yield reading.broken(section, pointer)
 
 
-def _groups(results: Any, paths: Paths) -> Iterator[tuple[_Packaged, Data, str]]:
-    """Return every group of every package; ids in no group are one by themselves."""
+def _groups(results: Any, paths: Paths) -> Iterator[tuple[_Packaged, Data | None, str]]:
+    """Return every group of every package; ids in no group are one by themselves, a forbidden licence is ``None``."""
     for number, result in enumerate(results):
-        for place, entry in enumerate(_list(result.get("packages"))):
+        for place, entry in enumerate(shapes.elements(result.get("packages"))):
             pointer = f"/results/{number}/packages/{place}"
             package = _Packaged(obj(entry), text(obj(result.get("source")).get("path")), paths)
+            if not package.entry:
+                yield package, {}, pointer
             grouped: set[str] = set()
-            for position, one in enumerate(_list(package.entry.get("groups"))):
+            for position, one in enumerate(shapes.elements(package.entry.get("groups"))):
                 group = obj(one)
                 grouped.update(texts(group.get("ids")))
                 yield package, group, f"{pointer}/groups/{position}"
-            for position, one in enumerate(_list(package.entry.get("vulnerabilities"))):
+            for position, one in enumerate(shapes.elements(package.entry.get("vulnerabilities"))):
                 name = text(obj(one).get("id"))
                 if name not in grouped:
                     alone = {"ids": [name], "aliases": obj(one).get("aliases")}
                     yield package, alone, f"{pointer}/vulnerabilities/{position}"
+            for position, _ in enumerate(shapes.elements(package.entry.get("license_violations"))):
+                yield package, None, f"{pointer}/license_violations/{position}"
 
 
 @dataclass(frozen=True, slots=True)

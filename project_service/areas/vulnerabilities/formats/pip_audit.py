@@ -42,8 +42,7 @@ def _vulnerabilities(dependencies: Any, above: str, reading: Reading) -> Iterato
     for number, dependency in enumerate(dependencies):
         if "skip_reason" in dependency:
             reading.warn("skipped_package", f"{above}/{number}")
-        vulnerabilities = dependency.get("vulns")
-        for place, one in enumerate(vulnerabilities if isinstance(vulnerabilities, list) else ()):
+        for place, one in enumerate(shapes.elements(dependency.get("vulns"))):
             yield dependency, one, f"{above}/{number}/vulns/{place}"
 
 

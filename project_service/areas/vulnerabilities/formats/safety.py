@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from project_service.areas.vulnerabilities.formats import identifying, shapes
-from project_service.areas.vulnerabilities.formats.documents.splitting import Entries
 from project_service.areas.vulnerabilities.formats.grading import severity_score
 from project_service.areas.vulnerabilities.formats.packages import Package, dismissal, package_entry, upgrade
 from project_service.areas.vulnerabilities.formats.shapes import (
@@ -43,8 +42,7 @@ def read(top: Data, reading: Reading) -> Iterator[ReportEntry | SkippedEntries]:
 
 def _vulnerabilities(top: Data) -> Iterator[tuple[str, Any, str]]:
     for name in ("vulnerabilities", IGNORED):
-        found = top.get(name)
-        for number, one in enumerate(found if isinstance(found, list | Entries) else ()):
+        for number, one in enumerate(shapes.elements(top.get(name))):
             yield name, one, f"/{name}/{number}"
 
 

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from project_service.areas.vulnerabilities.formats.documents.report_json import BrokenReport
+from project_service.areas.vulnerabilities.formats.documents.splitting import Entries
 from project_service.areas.vulnerabilities.levels import Confidence, FindingSeverity
 
 Data = dict[str, Any]
@@ -153,6 +154,13 @@ def within_limit(items: Iterable[Item], noun: str, form: str, pointer: str = "")
             reason = f"has {count} {noun}, at most {MAX_ENTRIES} are taken"
             raise BrokenReport(f"{form} report parsing failed", reason, pointer)
         yield item
+
+
+def elements(value: Any) -> Iterable[Any]:
+    """Return the elements of a list of entries; none for null. Another value is one element, which cannot be read."""
+    if value is None:
+        return ()
+    return value if isinstance(value, list | Entries) else (None,)
 
 
 def obj(value: Any) -> Data:

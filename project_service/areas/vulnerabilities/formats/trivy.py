@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from project_service.areas.vulnerabilities.formats import identifying, shapes
+from project_service.areas.vulnerabilities.formats.documents.report_json import BrokenReport
 from project_service.areas.vulnerabilities.formats.documents.splitting import Entries
 from project_service.areas.vulnerabilities.formats.grading import severity_word
-from project_service.areas.vulnerabilities.formats.packages import Package, package_entry, upgrade
+from project_service.areas.vulnerabilities.formats.packages import Package, dismissal, package_entry, upgrade
 from project_service.areas.vulnerabilities.formats.paths import Paths
 from project_service.areas.vulnerabilities.formats.shapes import (
     BrokenEntry,
@@ -24,6 +25,7 @@ from project_service.areas.vulnerabilities.formats.shapes import (
     ScannerSection,
     SkippedEntries,
     obj,
+    objs,
     text,
     texts,
     web,
@@ -44,6 +46,15 @@ MAX_RESOURCE_LENGTH = 255
 BRACKET = re.compile(r"\A(.*?) \(([^()]*)\)\Z", re.DOTALL)
 JAVA = ("jar", "pom", "gradle", "sbt")  # names of packages are group:name there, and group/name here
 KINDS = ("Vulnerabilities", "Misconfigurations", "Secrets", "Licenses")
+# findings that an ignore file or a VEX document took out (--show-suppressed), by their types
+MODIFIED = "ExperimentalModifiedFindings"
+KINDS_OF_MODIFIED = {
+    "vulnerability": "Vulnerabilities",
+    "misconfiguration": "Misconfigurations",
+    "secret": "Secrets",
+    "license": "Licenses",
+}
+LEFT_OF_MODIFIED = {"not_affected": "not_affected", "fixed": "resolved"}
 # lists of the resources of a cluster: of full reports, those of older releases, and summaries
 RESOURCES = ("Resources", "Vulnerabilities", "Misconfigurations", "Findings")
 
@@ -72,6 +83,8 @@ def read(top: Any, reading: Reading) -> Iterator[ReportEntry | SkippedEntries]:
     section.ended = text(document.get("CreatedAt")) or None
     image = text(document.get("ArtifactName")) if is_image else ""
     reader = _TrivyReader(reading, section)
+    if is_cluster:
+        _note_failures(document, reading, section)
     entries = _entries(_results(top, is_cluster=is_cluster), image, is_cluster=is_cluster)
     for kind, target, entry, pointer in shapes.within_limit(entries, "entries", FORM):
         try:
@@ -85,24 +98,46 @@ def _entries(
 ) -> Iterator[tuple[str, _Target, Any, str]]:
     for result, resource, above in results:
         target = _target(result, image, resource, is_cluster=is_cluster)
-        for kind in KINDS:
-            for number, entry in enumerate(_list(result.get(kind))):
+        if not result:
+            yield KINDS[0], target, None, above
+        for kind in (*KINDS, MODIFIED):
+            for number, entry in enumerate(shapes.elements(result.get(kind))):
                 yield kind, target, entry, f"{above}/{kind}/{number}"
 
 
 def _results(top: Any, *, is_cluster: bool) -> Iterator[tuple[Data, Data, str]]:
     """Return each result with the resource of a cluster that it is about, and its pointer."""
     if not isinstance(top, dict):
-        for number, result in enumerate(_list(top)):
+        for number, result in enumerate(top):
             yield obj(result), {}, f"/{number}"
         return
-    for number, result in enumerate(_list(top.get("Results"))):
+    for number, result in enumerate(_top_list(top, "Results")):
         yield obj(result), {}, f"/Results/{number}"
     for name in RESOURCES if is_cluster else ():
-        for place, one in enumerate(_list(top.get(name))):
-            resource = _resource(obj(one))
-            for number, result in enumerate(_list(obj(one).get("Results"))):
-                yield obj(result), resource, f"/{name}/{place}/Results/{number}"
+        for place, one in enumerate(_top_list(top, name)):
+            pointer, resource = f"/{name}/{place}", _resource(obj(one))
+            if not isinstance(one, dict):
+                yield {}, resource, pointer
+            elif any(kind in one for kind in KINDS):  # a result without a list around it
+                yield one, resource, pointer
+            for number, result in enumerate(shapes.elements(obj(one).get("Results"))):
+                yield obj(result), resource, f"{pointer}/Results/{number}"
+
+
+def _top_list(top: Data, name: str) -> Iterable[Any]:
+    found = top.get(name)
+    if found is not None and not isinstance(found, list | Entries):
+        raise BrokenReport(f"{FORM} report parsing failed", "must be an array", f"/{name}")
+    return found or ()
+
+
+def _note_failures(top: Data, reading: Reading, section: ScannerSection) -> None:
+    """Note the resources of a cluster that trivy could not scan."""
+    for name in RESOURCES:
+        for place, one in enumerate(objs(_top_list(top, name))):
+            if text(one.get("Error")):
+                section.complete = False
+                reading.warn("incomplete_run", f"/{name}/{place}/Error")
 
 
 def _resource(data: Data) -> Data:
@@ -134,6 +169,8 @@ class _TrivyReader:
         """Return the finding of an entry, or why it is none."""
         if not entry:
             raise BrokenEntry
+        if kind == MODIFIED:
+            return self._modified(target, entry, pointer)
         if kind == "Licenses":
             return SkippedEntries(self._section, "license", pointer)
         if kind == "Vulnerabilities":
@@ -145,6 +182,18 @@ class _TrivyReader:
         if entry.get("Status", "FAIL") != "FAIL":
             return SkippedEntries(self._section, "pass", pointer)
         return self._misconfiguration(target, entry, pointer)
+
+    def _modified(self, target: _Target, entry: Data, pointer: str) -> ReportEntry | SkippedEntries:
+        """Return the finding of an entry that an ignore file or a VEX document took out of the result."""
+        status, kind = text(entry.get("Status")), KINDS_OF_MODIFIED.get(text(entry.get("Type")))
+        if kind is None:
+            raise BrokenEntry
+        if status in LEFT_OF_MODIFIED:
+            return SkippedEntries(self._section, LEFT_OF_MODIFIED[status], pointer)
+        found = self.read(kind, target, obj(entry.get("Finding")), pointer)
+        if isinstance(found, ReportEntry):
+            found.suppression = dismissal("acceptable_risk", text(entry.get("Statement")))
+        return found
 
     def _vulnerability(self, target: _Target, entry: Data, pointer: str) -> ReportEntry:
         name, package = text(entry.get("VulnerabilityID")).strip(), text(entry.get("PkgName"))
@@ -232,7 +281,3 @@ class _TrivyReader:
 
 def _urls(entry: Data) -> list[tuple[str, str]]:
     return [(one, "") for one in (text(entry.get("PrimaryURL")), *texts(entry.get("References")))]
-
-
-def _list(value: Any) -> Any:
-    return value if isinstance(value, list | Entries) else ()

@@ -92,6 +92,14 @@ def match_keys(
     )
 
 
+def tracked_digest(scanner: str, category: str, key: str) -> bytes:
+    """Return the digest of a tracked finding, by which the results of an export are compared.
+
+    Reports of their own pipelines may have had the same finding, for example in two categories: it is tracked in each.
+    """
+    return _digest("\0".join((scanner, category, key)))
+
+
 def text_of(data: dict[str, Any]) -> str:
     """Return the text of a finding in another format than GitLab's."""
     return f"{data['name']}\0{data['description'] or ''}"

@@ -12,7 +12,11 @@ from typing import Any
 from project_service.areas.vulnerabilities.fingerprints import finding_uuid
 from project_service.areas.vulnerabilities.formats.documents.report_json import Spool
 from project_service.areas.vulnerabilities.formats.identifying import indexed_package_of
-from project_service.areas.vulnerabilities.formats.sarif.own_results import project_fingerprint_of, tracked_key_of
+from project_service.areas.vulnerabilities.formats.sarif.own_results import (
+    is_of_export,
+    project_fingerprint_of,
+    tracked_key_of,
+)
 from project_service.areas.vulnerabilities.formats.shapes import (
     BROKEN,
     LIMIT,
@@ -52,7 +56,11 @@ class _Gathered:
         )
         self.part.found += 1
         self.keys.append(entry.key)
-        self.digests.append(keys.digests)
+        digests = keys.digests
+        if is_of_export(entry.key):
+            scanner = self.part.scanner["external_id"]
+            digests = (deduplication.tracked_digest(scanner, self.part.category, tracked_key_of(entry.key)),)
+        self.digests.append(digests)
         self.orders.append((location.get("start_line", 0), location.get("start_column", 0), location.get("file", "")))
         self.sorts.append(FindingRank(entry.report_type, entry.severity, entry.confidence).number)
         self.primaries.append(keys.identifier or b"")

@@ -31,6 +31,7 @@ from project_service.areas.vulnerabilities.formats.documents.report_json import 
 from project_service.areas.vulnerabilities.formats.documents.splitting import Document, refuse_xml
 from project_service.areas.vulnerabilities.formats.documents.unpacking import unpacked
 from project_service.areas.vulnerabilities.formats.gitlab import reports
+from project_service.areas.vulnerabilities.formats.sarif.own_results import is_of_export, tracked_key_of
 from project_service.areas.vulnerabilities.formats.shapes import BROKEN, Options, Reading
 from project_service.areas.vulnerabilities.ingestion import deduplication, gitlab_reports
 from project_service.areas.vulnerabilities.ingestion.gathering import Gathering, gathered
@@ -294,25 +295,39 @@ def _deduplicate(pipeline: Pipeline, report_type: str) -> None:
             Finding.place,
             Finding.suppressed,
             Finding.data,
+            Finding.uuid,
             SecurityReport.format,
+            SecurityReport.scanner,
+            SecurityReport.category,
         )
         .join(SecurityReport, SecurityReport.id == Finding.report_id)
         .where(Finding.pipeline_id == pipeline.id, Finding.sort.between(*numbers_of(report_type)))
         .order_by(SecurityReport.turn, SecurityReport.id, Finding.position)
         .execution_options(yield_per=BATCH_SIZE)
     )
-    before, match_keys, suppressed = [], [], []
-    for row in rows:
+    before, compare_keys, digests, suppressed = [], [], [], []
+    exported: dict[int, bytes] = {}
+    of_scanners: set[bytes] = set()
+    for number, row in enumerate(rows):
         before.append((row.id, row.kept, row.place))
         suppressed.append(row.suppressed)
         pairs = [(one["external_type"] or "", one["external_id"] or "") for one in row.data["identifiers"]]
         foreign_text = None if row.format in GITLAB_FORMATS else deduplication.text_of(row.data)
         location = row.data["location"]
-        match_keys.append(
-            deduplication.match_keys(report_type, row.compare_key, location, pairs, foreign_text=foreign_text)
-        )
-    ranks = deduplication.ranks([keys.compare_key for keys in match_keys])
-    kept = deduplication.first_occurrences([keys.digests for keys in match_keys], suppressed)
+        keys = deduplication.match_keys(report_type, row.compare_key, location, pairs, foreign_text=foreign_text)
+        compare_keys.append(row.compare_key)
+        digests.append(keys.digests)
+        tracked_key = row.uuid if foreign_text is None and row.uuid else tracked_key_of(row.compare_key)
+        tracked = deduplication.tracked_digest(row.scanner, row.category, tracked_key)
+        if is_of_export(row.compare_key):
+            exported[number] = tracked
+        else:
+            of_scanners.add(tracked)
+    for number, tracked in exported.items():
+        if tracked not in of_scanners:  # else it repeats what the pipeline has, and is compared like that
+            digests[number] = (tracked,)
+    ranks = deduplication.ranks(compare_keys)
+    kept = deduplication.first_occurrences(digests, suppressed)
     changes = (
         {"id": finding_id, "kept": is_kept, "place": rank}
         for (finding_id, *former), is_kept, rank in zip(before, kept, ranks, strict=True)

@@ -31,6 +31,17 @@ MAX_NAMED_MEMBERS = 10  # in a message
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 UTF16 = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE
 UNREADABLE = "JSON parsing failed"
+# first bytes of what is left when a file is unpacked, or was never packed, and why it is refused
+NOT_TAKEN = (
+    (GZIP, "the file is compressed more than once: compress it once with gzip"),
+    (b"PK\3\4", "the file is compressed more than once: compress it once with gzip"),
+    (b"BZh", "the file is compressed with bzip2: use gzip"),
+    (b"\xfd7zXZ", "the file is compressed with xz: use gzip"),
+    (b"\x28\xb5\x2f\xfd", "the file is compressed with zstd: use gzip"),
+    (codecs.BOM_UTF32_LE, "the file is in UTF-32: write UTF-8"),
+    (codecs.BOM_UTF32_BE, "the file is in UTF-32: write UTF-8"),
+)
+TAR_MARK, TAR_MARK_OFFSET = b"ustar", 257
 TOO_LARGE = f"the file is larger than {MAX_REPORT_BYTES >> 20} MB when unpacked"
 
 
@@ -107,6 +118,7 @@ def _only_member(archive: zipfile.ZipFile) -> zipfile.ZipInfo:
 
 @contextmanager
 def _in_utf8(file: IO[bytes], spool_dir: Path | None) -> Iterator[IO[bytes]]:
+    _refuse_binary(file)
     if _beginning(file) not in UTF16:
         file.seek(0)
         yield file
@@ -121,6 +133,24 @@ def _in_utf8(file: IO[bytes], spool_dir: Path | None) -> Iterator[IO[bytes]]:
             raise BrokenReport(UNREADABLE, "a text is not UTF-16") from error
         plain.seek(0)
         yield plain
+
+
+def _refuse_binary(file: IO[bytes]) -> None:
+    """Refuse archives and encodings that are not taken, by their first bytes: an error of the parser would not help.
+
+    Raises:
+        BrokenReport: it is such a file.
+
+    """
+    file.seek(0)
+    beginning = file.read(TAR_MARK_OFFSET + len(TAR_MARK))
+    reason = next((text for first, text in NOT_TAKEN if beginning.startswith(first)), "")
+    if not reason and beginning[TAR_MARK_OFFSET:] == TAR_MARK:
+        reason = "the file is a tar archive: upload the report itself"
+    elif not reason and b"\0" in beginning[:2]:
+        reason = "the file is not in UTF-8: write UTF-8, or UTF-16 with a byte order mark"
+    if reason:
+        raise BrokenReport(UNREADABLE, reason)
 
 
 def _beginning(file: IO[bytes]) -> bytes:

@@ -26,21 +26,27 @@ def vulnerabilities_of(site: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """Return every instance of every alert in the current format, with its JSON pointer."""
     sites = list(enumerate(site)) if isinstance(site, list) else [(None, site)]
     for number, one in sites:
-        if not isinstance(one, dict):
+        if one is None:
             continue
         above = "/site" if number is None else f"/site/{number}"
-        for place, alert in _objects(one.get("alerts")):
+        if not isinstance(one, dict):
+            raise BrokenReport(FAILED, "must be an object", above)
+        for place, alert in _objects(one.get("alerts"), f"{above}/alerts"):
             pointer, shared = f"{above}/alerts/{place}/instances", _of_alert(alert)
-            for count, (inner, instance) in enumerate(_objects(alert.get("instances"))):
-                if count == MAX_INSTANCES:
-                    raise BrokenReport(FAILED, f"has more than {MAX_INSTANCES} instances", pointer)
+            instances = list(_objects(alert.get("instances"), pointer))
+            if len(instances) > MAX_INSTANCES:
+                raise BrokenReport(FAILED, f"has more than {MAX_INSTANCES} instances", pointer)
+            for inner, instance in instances or [(0, {})]:  # without an instance it is about the whole site
                 yield f"{pointer}/{inner}", shared | {"location": _location(one, instance)}
 
 
-def _objects(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:
-    for position, item in enumerate(value if isinstance(value, list) else ()):
-        if isinstance(item, dict):
-            yield position, item
+def _objects(value: Any, pointer: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    if value is not None and not isinstance(value, list):
+        raise BrokenReport(FAILED, "must be an array", pointer)
+    for position, item in enumerate(value or ()):
+        if not isinstance(item, dict):
+            raise BrokenReport(FAILED, "must be an object", f"{pointer}/{position}")
+        yield position, item
 
 
 def _of_alert(alert: dict[str, Any]) -> dict[str, Any]:

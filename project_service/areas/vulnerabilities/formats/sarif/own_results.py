@@ -64,6 +64,11 @@ def own_result(result: Data) -> OwnResult | None:
     )
 
 
+def is_of_export(key_text: str) -> bool:
+    """Whether a key text is that of a result of an export."""
+    return key_text.startswith(f"{OWN_FINGERPRINT}:")
+
+
 def tracked_key_of(key_text: str) -> str:
     """Return the key of the tracked finding that a key text is of: that of an export, else its digest."""
     name, _, key = key_text.partition(":")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
+from project_service.areas.vulnerabilities.exports.addresses import uri_of
 from project_service.areas.vulnerabilities.exports.rows import ExportedBranch, comment_of
 from project_service.areas.vulnerabilities.formats.cyclonedx_components import FILE_PROPERTIES
 from project_service.areas.vulnerabilities.formats.shapes import Data, is_web, obj, text
@@ -66,7 +67,7 @@ class _Bill:
             return b""
         identifiers = [obj(one) for one in data["identifiers"]]
         first = identifiers[0] if identifiers else {}
-        advisories = [{"url": url} for one in data["links"] if is_web(url := text(obj(one).get("url")))]
+        advisories = [{"url": uri_of(url)} for one in data["links"] if is_web(url := text(obj(one).get("url")))]
         comment = comment_of(row)
         found: Data = {
             "bom-ref": f"finding-{row.tracked_id}",

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import quote
 
+from project_service.areas.vulnerabilities.exports.addresses import uri_of
 from project_service.areas.vulnerabilities.exports.rows import ExportedBranch, ExportedSeries, comment_of
 from project_service.areas.vulnerabilities.formats.sarif.own_results import (
     LINE_PARTS,
@@ -132,7 +133,7 @@ class _RunOfSeries:
             }
             url = text(first.get("url"))
             if is_web(url):
-                rule["helpUri"] = quote(url, safe=":/?#[]@!$&'()*+,;=%~")
+                rule["helpUri"] = uri_of(url)
             self._rules.append(rule)
         return self._indexes[rule_id]
 

@@ -22,7 +22,7 @@ from tests.areas.vulnerabilities.tracking.test_tracking import (
 )
 from tests.support import sample_data
 from tests.support.sample_data import DEV, ROLES
-from tests.support.security_reports import bill, findings, report, vulnerability
+from tests.support.security_reports import bill, findings, report, send, vulnerability
 
 
 @pytest.fixture
@@ -162,6 +162,28 @@ def test_sarif_gives_an_empty_project_the_same_findings(dev, project, other_proj
     assert counts(dev, other_project) == counts(dev, project)
     reasons = {one["name"]: one["dismissal_reason"] for one in tracked(dev, other_project, "per_page=100")}
     assert reasons["Found by A."] == "mitigating_control"
+
+
+@pytest.mark.both_databases
+def test_sarif_keeps_the_same_finding_of_several_categories_and_scanners(dev, project, other_project):
+    for fields in ({"category": "a"}, {"category": "b"}, {}):
+        upload(dev, project, sarif(result("A"), result("B")), **fields)
+    upload(dev, project, report(vulnerability("c")), "sast")
+    document = export(dev, project, "sarif").data
+
+    first = upload(dev, other_project, document)
+    again = upload(dev, other_project, document)
+
+    assert counts(dev, other_project) == counts(dev, project)
+    assert (first[0], again[2]) == (7, 7)
+
+
+def test_sarif_repeats_nothing_in_the_pipeline_that_it_is_of(dev, project):
+    pipeline = send(dev, project, sarif(result("A"), result("B")), "").json["pipeline_id"]
+
+    again = send(dev, project, export(dev, project, "sarif").data, "", pipeline_id=pipeline).json
+
+    assert (again["merged"], again["dropped"]) == (0, 2)
 
 
 @needs_samples

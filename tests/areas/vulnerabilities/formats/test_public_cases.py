@@ -166,6 +166,15 @@ def test_resources_of_a_cluster_are_places_of_their_own(dev, project):
         ({"matches": [{"vulnerability": {}}]}, "none of its 1 entries could be read"),
         ({"message": "no", "error": {"summary": "", "detail": "gone"}}, "npm audit failed: no"),
         ({"error": {"summary": "", "detail": "gone"}}, "npm audit failed: gone"),
+        ({"auditReportVersion": 2}, "must be an object"),
+        ({"audit": {"entries": 3}}, "must be an object"),
+        ({"auditReportVersion": 2, "vulnerabilities": {"a": {"via": ["b"]}}}, "none of its 1 entries"),
+        ({"matches": [], "findings": [{"id": 1}]}, "none of GitLab"),
+        ({"results": [{"packages": [], "vulnerabilities": [{"id": "CVE-2099-1"}]}]}, "none of GitLab"),
+        ({"SchemaVersion": 2, "Results": {"Target": "a"}}, "must be an array"),
+        ({"SchemaVersion": 2, "Results": [{"Target": "a", "Vulnerabilities": {"b": {}}}]}, "none of its 1 entries"),
+        ({"ClusterName": "c", "Resources": [5]}, "none of its 1 entries"),
+        ({"site": [{"alerts": {"a": {}}}]}, "must be an array"),
     ],
 )
 def test_files_that_only_look_like_a_report_are_refused(document, reason, dev, project):
@@ -173,6 +182,51 @@ def test_files_that_only_look_like_a_report_are_refused(document, reason, dev, p
 
     assert response.status_code == 422
     assert reason in response.json["reason"]
+
+
+def test_a_file_of_another_tool_is_refused_with_a_type_too(dev, project):
+    twistcli = {"results": [{"packages": [{"name": "a"}], "vulnerabilities": [{"id": "CVE-2099-1"}]}]}
+
+    response = send(dev, project, twistcli, "container_scanning")
+
+    assert (response.status_code, response.json["message"]) == (422, "Report format is not recognised")
+    assert "it has results and no vulnerabilities" in response.json["reason"]
+    assert send(dev, project, {"results": {}}, "container_scanning").status_code == 201
+
+
+NPM = {"name": "b", "url": "https://example.com/1", "source": 1}
+OSV = {"package": {"name": "a"}, "vulnerabilities": [{"id": "OSV-1"}]}
+TRIVY = {"VulnerabilityID": "CVE-2099-1", "PkgName": "a"}
+MODIFIED = [{"Type": "vulnerability", "Status": status, "Finding": TRIVY} for status in ("ignored", "not_affected")]
+
+
+@pytest.mark.parametrize(
+    ("document", "merged", "reasons"),
+    [
+        ({"auditReportVersion": 2, "vulnerabilities": {"a": {"via": ["b"]}, "b": {"via": [NPM]}}}, 1, {}),
+        ({"auditReportVersion": 2, "vulnerabilities": {"a": {"via": []}, "b": {"via": NPM}}}, 1, {"broken": 1}),
+        ([{"name": "a", "vulns": {}}, {"name": "b", "vulns": [{"id": "CVE-2099-1"}]}], 1, {"broken": 1}),
+        ({"results": [{"packages": [5, OSV, {**OSV, "groups": {}}]}]}, 1, {"broken": 2}),
+        ({"results": [{"packages": [{**OSV, "license_violations": ["GPL"]}]}]}, 1, {"license": 1}),
+        ({"SchemaVersion": 2, "Results": [5, {"Vulnerabilities": [TRIVY], "Secrets": {}}]}, 1, {"broken": 2}),
+        ({"SchemaVersion": 2, "Results": [{"ExperimentalModifiedFindings": MODIFIED}]}, 1, {"not_affected": 1}),
+        ({"ClusterName": "c", "Resources": [{"Kind": "Pod", "Vulnerabilities": [TRIVY]}]}, 1, {}),
+        ({"site": {"alerts": [{"pluginid": "1", "name": "n"}]}}, 1, {}),
+    ],
+    ids=["names", "npm", "pip", "osv", "licence", "trivy", "ignored", "cluster", "zap"],
+)
+def test_what_a_report_names_in_another_shape_is_read_or_counted(document, merged, reasons, dev, project):
+    body, _ = upload(dev, project, document)
+
+    assert (body["merged"], body["left"]["reasons"]) == (merged, reasons)
+    assert body["found"] == merged + body["dropped"] + body["left"]["total"]
+
+
+def test_a_resource_that_trivy_could_not_scan_makes_the_run_incomplete(dev, project):
+    body, _ = upload(dev, project, {"ClusterName": "c", "Resources": [{"Name": "a", "Error": "no such image"}]})
+
+    assert [one["code"] for one in body["warnings"]] == ["incomplete_run"]
+    assert not body["reports"][0]["complete"]
 
 
 def archive(**members):

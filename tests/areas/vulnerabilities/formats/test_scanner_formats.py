@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import json
@@ -167,6 +168,11 @@ def test_files_may_be_compressed_or_in_utf_16():
     for raw, reason in (
         (gzip.compress(b"{}" * 90)[:-9], "the file is not valid gzip"),
         (b"\xff\xfe{\x00\x00\xd8", "a text is not UTF-16"),
+        ("{}".encode("utf-32"), "the file is in UTF-32: write UTF-8"),
+        ("{}".encode("utf-16-le"), "the file is not in UTF-8: write UTF-8, or UTF-16 with a byte order mark"),
+        (gzip.compress(gzip.compress(b"{}")), "the file is compressed more than once: compress it once with gzip"),
+        (bz2.compress(b"{}"), "the file is compressed with bzip2: use gzip"),
+        (b"r.json".ljust(257, b"\0") + b"ustar", "the file is a tar archive: upload the report itself"),
     ):
         assert refusal(raw) == ("JSON parsing failed", "", reason)
     with mock.patch.object(unpacking, "MAX_REPORT_BYTES", 1000):

@@ -211,7 +211,7 @@ def _is_grype(top: Any) -> bool:
     matches = obj(top).get("matches")
     if not is_list(matches) or text(obj(top.get("descriptor")).get("name")) not in ("", "grype"):
         return False
-    if next(iter(matches), None) is None:
+    if matches is None or next(iter(matches), None) is None:
         return top.keys() <= GRYPE_KEYS or "descriptor" in top
     first = first_of(matches)
     return "vulnerability" in first or "artifact" not in first

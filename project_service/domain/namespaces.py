@@ -7,7 +7,7 @@ above whom stands in a table of its own, so that inherited roles are one join at
 from __future__ import annotations
 
 import datetime as dt
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from sqlalchemy import ForeignKey, Index, Select, func, insert, literal, select, text
 from sqlalchemy.orm import Mapped, mapped_column, relationship
@@ -164,13 +164,21 @@ def descendants_of(namespace: Namespace) -> Select[int]:
     return select(NamespaceAncestor.namespace_id).where(NamespaceAncestor.ancestor_id == namespace.id)
 
 
-def change_plan(group: Group, **changes: Any) -> None:
+class PlanFields(TypedDict, total=False):
+    """What may be given of the plan of a group."""
+
+    plan: str | None
+    trial: bool | None
+    trial_ends_on: dt.date | None
+
+
+def change_plan(group: Group, **changes: Unpack[PlanFields]) -> None:
     """Set ``plan``, ``trial`` and ``trial_ends_on`` of a group as far as given; without a plan no seats count."""
     group.plan = changes.get("plan", group.plan)
     if "trial_ends_on" in changes:
         group.trial_ends_on = changes["trial_ends_on"]
         group.trial = changes["trial_ends_on"] is not None
-    if changes.get("trial") is not None:
-        group.trial = changes["trial"]
+    if (trial := changes.get("trial")) is not None:
+        group.trial = trial
     if group.plan is None:
         group.seats_in_use = group.max_seats_used = 0

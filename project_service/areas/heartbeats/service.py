@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypedDict, Unpack
 
 from project_service.access import audit
 from project_service.areas.heartbeats import queries
@@ -30,7 +31,22 @@ UNAUDITED = ("state", "stored_state", "last_ping_at", "last_status", "started_at
 TIMING = ("kind", "period_seconds", "schedule", "time_zone", "grace_seconds")
 
 
-def create_heartbeat(project: Project, **fields: Any) -> Heartbeat:
+class HeartbeatFields(TypedDict, total=False):
+    """What may be given of a heartbeat; ``period`` and ``grace`` are seconds."""
+
+    name: str
+    kind: str
+    period: int | None
+    schedule: str | None
+    time_zone: str | None
+    matcher_title: str | None
+    grace: int | None
+    severity: str
+    environment: str | None
+    runbook: str | None
+
+
+def create_heartbeat(project: Project, **fields: Unpack[HeartbeatFields]) -> Heartbeat:
     """Create a heartbeat, which waits for its first call for ever.
 
     Raises:
@@ -55,7 +71,7 @@ def create_heartbeat(project: Project, **fields: Any) -> Heartbeat:
     return heartbeat
 
 
-def update_heartbeat(project: Project, heartbeat: Heartbeat, **fields: Any) -> Heartbeat:
+def update_heartbeat(project: Project, heartbeat: Heartbeat, **fields: Unpack[HeartbeatFields]) -> Heartbeat:
     """Change a heartbeat; with another schedule the next call is due by it."""
     if not fields:
         raise BadParameters("No parameters provided")
@@ -117,7 +133,7 @@ def _set_key(heartbeat: Heartbeat) -> None:
     heartbeat.key_digest = digest(heartbeat.key)
 
 
-def _assign(heartbeat: Heartbeat, fields: dict[str, Any]) -> None:
+def _assign(heartbeat: Heartbeat, fields: Mapping[str, Any]) -> None:
     """Set the fields, or raise ``Invalid`` and set none."""
     renamed = {"period": "period_seconds", "grace": "grace_seconds"}
     values = {renamed.get(name, name): value for name, value in fields.items()}

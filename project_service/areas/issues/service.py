@@ -91,10 +91,12 @@ def create_note(
     return note
 
 
-def create_discussion(requester: Caller, issue: Issue, *, created_at: dt.datetime | None = None, **fields: Any) -> Note:
+def create_discussion(
+    requester: Caller, issue: Issue, *, created_at: dt.datetime | None = None, body: str | None
+) -> Note:
     """Comment on an issue with a note that begins a discussion; administrators and owners choose its time."""
     chosen = created_at if allowed(requester, Ability.OWN_PROJECT, issue.project) else None
-    return create_note(requester, issue, discussion_id=new_discussion_id(), created_at=chosen, **fields)
+    return create_note(requester, issue, discussion_id=new_discussion_id(), created_at=chosen, body=body)
 
 
 def reply(

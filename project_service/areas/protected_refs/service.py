@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TypedDict, Unpack
 
 from project_service.access import branch_protection
 from project_service.areas.protected_refs import queries
@@ -15,6 +15,17 @@ from project_service.kit.db.session import add_unique, db
 from project_service.kit.http.errors import Conflict, ServiceError, Unprocessable
 
 TAKEN = "Name has already been taken"
+
+
+class BranchAccess(TypedDict, total=False):
+    """Who may push to, merge into and unprotect a branch: levels, or entries of the arrays ``allowed_to_…``."""
+
+    push_access_level: int | None
+    merge_access_level: int | None
+    allowed_to_push: Sequence[Entry] | None
+    allowed_to_merge: Sequence[Entry] | None
+    allowed_to_unprotect: Sequence[Entry] | None
+    code_owner_approval_required: bool | None
 
 
 def create_protected_tag(
@@ -33,7 +44,7 @@ def create_protected_tag(
 
 
 def create_protected_branch(
-    project: Project, *, name: str | None, allow_force_push: bool | None = False, **access: Any
+    project: Project, *, name: str | None, allow_force_push: bool | None = False, **access: Unpack[BranchAccess]
 ) -> ProtectedBranch:
     """Protect a branch name or wildcard, whether or not a branch of that name exists.
 
@@ -46,10 +57,8 @@ def create_protected_branch(
 
     """
     _check_access(access)
-    push, merge = (
-        new_level(f"allowed_to_{kind}", access.get(f"allowed_to_{kind}"), access.get(f"{kind}_access_level"))
-        for kind in ("push", "merge")
-    )
+    push = new_level("allowed_to_push", access.get("allowed_to_push"), access.get("push_access_level"))
+    merge = new_level("allowed_to_merge", access.get("allowed_to_merge"), access.get("merge_access_level"))
     branch = ProtectedBranch(
         project_id=project.id,
         name=name,
@@ -64,7 +73,7 @@ def create_protected_branch(
 
 
 def update_protected_branch(
-    branch: ProtectedBranch, *, allow_force_push: bool | None = None, **access: Any
+    branch: ProtectedBranch, *, allow_force_push: bool | None = None, **access: Unpack[BranchAccess]
 ) -> ProtectedBranch:
     """Change the levels of a protected branch, and whether it accepts forced pushes; ``access`` as when it is created.
 
@@ -76,10 +85,8 @@ def update_protected_branch(
     _check_access(access)
     lock_row(branch, "push_access_level", "merge_access_level", "allow_force_push")
     before, was_forced = branch_protection.levels(branch), branch.allow_force_push
-    push, merge = (
-        changed_level(f"allowed_to_{kind}", access.get(f"allowed_to_{kind}"), branch.id, level)
-        for kind, level in (("push", branch.push_access_level), ("merge", branch.merge_access_level))
-    )
+    push = changed_level("allowed_to_push", access.get("allowed_to_push"), branch.id, branch.push_access_level)
+    merge = changed_level("allowed_to_merge", access.get("allowed_to_merge"), branch.id, branch.merge_access_level)
     branch.push_access_level, branch.merge_access_level = push, merge
     if allow_force_push is not None:
         branch.allow_force_push = allow_force_push
@@ -96,7 +103,7 @@ def _add(project: Project, ref: ProtectedTag | ProtectedBranch, conflict: Servic
     add_unique(ref, conflict)
 
 
-def _check_access(access: Mapping[str, Any]) -> None:
+def _check_access(access: BranchAccess) -> None:
     check_unprotect(access.get("allowed_to_unprotect"))
     if access.get("code_owner_approval_required"):
         raise Unprocessable(["Code owner approval is not available"])

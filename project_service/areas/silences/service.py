@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TypedDict, Unpack
 
 from project_service.access import audit
 from project_service.areas.silences import queries
@@ -30,7 +31,21 @@ FIXED = "an expired silence cannot be changed"
 LOCKED_COLUMNS = ("starts_at", "ends_at", "finished_at")
 
 
-def create_silence(author: User, owner: SilenceOwner, *, is_maintainer: bool, **fields: Any) -> Silence:
+class SilenceFields(TypedDict, total=False):
+    """What may be given of a silence; ``duration`` is in seconds, in place of ``ends_at``."""
+
+    matchers: Sequence[Mapping[str, str]] | None
+    starts_at: dt.datetime | None
+    ends_at: dt.datetime | None
+    duration: int | None
+    comment: str | None
+    hold_incidents: bool | None
+    ends_when_resolved: bool | None
+
+
+def create_silence(
+    author: User, owner: SilenceOwner, *, is_maintainer: bool, **fields: Unpack[SilenceFields]
+) -> Silence:
     """Create a silence; a start in the past is now.
 
     Raises:
@@ -57,7 +72,7 @@ def create_silence(author: User, owner: SilenceOwner, *, is_maintainer: bool, **
 
 
 def update_silence(
-    author: User, owner: SilenceOwner, silence: Silence, *, is_maintainer: bool, **fields: Any
+    author: User, owner: SilenceOwner, silence: Silence, *, is_maintainer: bool, **fields: Unpack[SilenceFields]
 ) -> Silence:
     """Change the end and the comment of a silence and, while it is pending, everything."""
     _check_author(author, silence, is_maintainer)
@@ -98,7 +113,7 @@ def _check_author(author: User, silence: Silence, is_maintainer: bool) -> None:
         raise Forbidden
 
 
-def _assign(silence: Silence, fields: dict[str, Any], is_maintainer: bool) -> None:
+def _assign(silence: Silence, fields: SilenceFields, is_maintainer: bool) -> None:
     """Set the fields, or raise an error and set none."""
     now, problems = clock.now(), dict[str, str]()
     matchers = [dict(matcher) for matcher in fields.get("matchers") or silence.matchers]
@@ -110,8 +125,8 @@ def _assign(silence: Silence, fields: dict[str, Any], is_maintainer: bool) -> No
         problems["matchers"] = problem
     starts_at = max(fields.get("starts_at") or silence.starts_at, min(now, silence.starts_at))
     ends_at = fields.get("ends_at") or silence.ends_at
-    if fields.get("duration") is not None:
-        ends_at = max(starts_at, now) + dt.timedelta(seconds=min(fields["duration"], 10**9))
+    if (seconds := fields.get("duration")) is not None:
+        ends_at = max(starts_at, now) + dt.timedelta(seconds=min(seconds, 10**9))
     if ends_at is None or ends_at <= max(starts_at, now):
         problems["ends_at"] = "must be after the start"
     elif ends_at - starts_at > MAX_LENGTH:
@@ -124,10 +139,10 @@ def _assign(silence: Silence, fields: dict[str, Any], is_maintainer: bool) -> No
     if problems:
         raise Invalid(**problems)
     silence.matchers, silence.starts_at, silence.ends_at, silence.comment = matchers, starts_at, ends_at, comment
-    if fields.get("hold_incidents") is not None:
-        silence.hold_incidents = fields["hold_incidents"]
-    if fields.get("ends_when_resolved") is not None:
-        silence.ends_when_resolved, silence.cleared_at = fields["ends_when_resolved"], None
+    if (hold_incidents := fields.get("hold_incidents")) is not None:
+        silence.hold_incidents = hold_incidents
+    if (ends_when_resolved := fields.get("ends_when_resolved")) is not None:
+        silence.ends_when_resolved, silence.cleared_at = ends_when_resolved, None
 
 
 def _record(owner: SilenceOwner, silence: Silence, change: str, text: str) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hmac
 import re
 import uuid
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict, Unpack
 
 from project_service.access import audit
 from project_service.access.identity import Caller
@@ -57,7 +57,46 @@ class HookRefused(ServiceError):
         return {"error": self.message}
 
 
-def create_hook(owner: Owner, **fields: Any) -> WebHook:
+class HookFields(TypedDict, total=False):
+    """What may be given of a hook; its events are switches."""
+
+    url: str | None
+    token: str | None
+    signing_token: str | None
+    name: str | None
+    description: str | None
+    custom_webhook_template: str | None
+    enable_ssl_verification: bool | None
+    push_events_branch_filter: str | None
+    branch_filter_strategy: str | None
+    url_variables: Sequence[dict[str, str]] | None
+    custom_headers: Sequence[dict[str, str]] | None
+    push_events: bool | None
+    issues_events: bool | None
+    confidential_issues_events: bool | None
+    note_events: bool | None
+    confidential_note_events: bool | None
+    tag_push_events: bool | None
+    merge_requests_events: bool | None
+    milestone_events: bool | None
+    vulnerability_events: bool | None
+    alert_events: bool | None
+    error_events: bool | None
+    releases_events: bool | None
+    job_events: bool | None
+    pipeline_events: bool | None
+    wiki_page_events: bool | None
+    deployment_events: bool | None
+    feature_flag_events: bool | None
+    emoji_events: bool | None
+    resource_access_token_events: bool | None
+    repository_update_events: bool | None
+    subgroup_events: bool | None
+    member_events: bool | None
+    project_events: bool | None
+
+
+def create_hook(owner: Owner, **fields: Unpack[HookFields]) -> WebHook:
     """Create a hook of a project, a group, or the instance."""
     kind, limit = _limit_of(owner)
     if limit is not None and queries.number_of_hooks(owner) >= limit:
@@ -82,7 +121,7 @@ def create_hook(owner: Owner, **fields: Any) -> WebHook:
     return hook
 
 
-def update_hook(owner: Owner, hook: WebHook, **fields: Any) -> WebHook:
+def update_hook(owner: Owner, hook: WebHook, **fields: Unpack[HookFields]) -> WebHook:
     """Change a hook; another URL takes no secrets along."""
     if not fields:
         raise BadParameters("No parameters provided")
@@ -203,10 +242,10 @@ def failure_text(response: HookResponse) -> str | None:
     return response.error if response.status == INTERNAL_ERROR else response.text or f"HTTP {response.status}"
 
 
-def _assign(hook: WebHook, fields: dict[str, Any]) -> dict[str, list[str]]:
+def _assign(hook: WebHook, requested: Mapping[str, Any]) -> dict[str, list[str]]:
     """Set fields and return the problems by attribute."""
     old_url, old_filled = hook.url, hook.filled_url if hook.url else ""
-    fields = dict(fields)
+    fields = dict(requested)
     given = {name: _pairs(fields.pop(name, None)) for name in ("url_variables", HEADERS)}
     flags = {name: fields.pop(name) for name in (*EVENTS, *GROUP_EVENTS) if name in fields}
     hook.events = hook.events | {name: value for name, value in flags.items() if value is not None}

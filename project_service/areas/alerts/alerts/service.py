@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 from contextlib import nullcontext
-from typing import Any
 
 from sqlalchemy import select
 
@@ -114,23 +113,24 @@ def unmark(user: User, alert: Alert) -> None:
     todos.finish(user.id, TARGET, [alert.id])
 
 
-def save_incident_setting(project: Project, **fields: Any) -> None:
+def save_incident_setting(
+    project: Project, *, create_issue: bool, auto_close_incident: bool, issue_template_key: str | None
+) -> None:
     """Save the incident settings of a project.
 
     The current text of the template is stored, so that no repository is read for an incident.
     """
-    key = fields.pop("issue_template_key", None)
+    key = issue_template_key or None
     template = contents.issue_template(project, key) if key else None
     if key and template is None:
         raise Invalid(issue_template_key="not found")
-    fields |= {"issue_template_key": key or None, "issue_template": template}
     row = insert(IncidentSetting).values(project_id=project.id).on_conflict_do_nothing(index_elements=["project_id"])
     db.session.execute(row)
     setting = db.session.scalars(select(IncidentSetting).where(IncidentSetting.project_id == project.id)).one()
-    lock_row(setting, *fields)
+    lock_row(setting, "create_issue", "auto_close_incident", "issue_template_key", "issue_template")
     before = audit.settings_of(setting, UNAUDITED)
-    for name, value in fields.items():
-        setattr(setting, name, value)
+    setting.create_issue, setting.auto_close_incident = create_issue, auto_close_incident
+    setting.issue_template_key, setting.issue_template = key, template
     audit.record_changes("incident_setting", project, before, audit.settings_of(setting, UNAUDITED))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from sqlalchemy import select
 
@@ -44,7 +44,24 @@ TAKEN = "belongs to another endpoint of this project"
 CHANGED = "was changed: parse it and map its fields again"
 
 
-def create_integration(project: Project, *, short_address: bool = False, **fields: Any) -> AlertIntegration:
+class IntegrationColumns(TypedDict, total=False):
+    """Columns of an integration that may be given."""
+
+    type: str
+    name: str
+    active: bool
+    target_url: str | None
+    preset: str | None
+    payload_example: str | None
+    mapping: dict[str, Any]
+    severity_mapping: dict[str, str] | None
+    resolved_values: list[str] | None
+    time_zone: str | None
+
+
+def create_integration(
+    project: Project, *, short_address: bool = False, **fields: Unpack[IntegrationColumns]
+) -> AlertIntegration:
     """Add an integration with a generated identifier and key.
 
     An HTTP endpoint may have the ``short_address``, the one from before endpoints had names.
@@ -81,7 +98,7 @@ def distinct_name(project: Project, type_of_integration: str, name: str) -> str:
     return next(one for one in names if one not in taken)
 
 
-def update_integration(integration: AlertIntegration, **fields: Any) -> AlertIntegration:
+def update_integration(integration: AlertIntegration, **fields: Unpack[IntegrationColumns]) -> AlertIntegration:
     """Change an integration; its type, URL and key stay."""
     with db.session.no_autoflush:
         name = fields.get("name", integration.name)

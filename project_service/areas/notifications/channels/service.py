@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from sqlalchemy import func, select
 
@@ -40,7 +41,34 @@ TESTS = RateLimit("notification_channel:test", 5)
 REPETITIONS = RateLimit("notification_delivery:resend", 5)
 
 
-def create_channel(owner: Owner, /, **fields: Any) -> NotificationChannel:
+class ChannelFields(TypedDict, total=False):
+    """What may be given of a channel; names of other types are ignored."""
+
+    type: str
+    name: str | None
+    enabled: bool | None
+    anonymous_actions: bool | None
+    rate_per_minute: int | None
+    custom_headers: Sequence[dict[str, str]] | None
+    enable_ssl_verification: bool | None
+    address: str | None
+    url: str | None
+    signing_token: str | None
+    username: str | None
+    icon_url: str | None
+    channel: str | None
+    body_style: str | None
+    thread_id: str | None
+    server: str | None
+    topic: str | None
+    token: str | None
+    chat_id: str | None
+    message_thread_id: str | None
+    routing_key: str | None
+    region: str | None
+
+
+def create_channel(owner: Owner, /, **fields: Unpack[ChannelFields]) -> NotificationChannel:
     """Create a channel of a project, a group or a user."""
     kind = kind_of(owner)
     if queries.number_of_channels(owner) >= MAX_CHANNELS[kind]:
@@ -67,7 +95,9 @@ def create_channel(owner: Owner, /, **fields: Any) -> NotificationChannel:
     return channel
 
 
-def update_channel(owner: Owner, channel: NotificationChannel, /, **fields: Any) -> NotificationChannel:
+def update_channel(
+    owner: Owner, channel: NotificationChannel, /, **fields: Unpack[ChannelFields]
+) -> NotificationChannel:
     """Change a channel; a new address has to be confirmed, another URL takes no secrets along."""
     if not fields:
         raise BadParameters("No parameters provided")
@@ -133,7 +163,7 @@ def resend(owner: Owner, delivery: NotificationDelivery) -> NotificationDelivery
     return deliveries_log.write(message, project=delivery.project, channel=delivery.channel, user=delivery.user)
 
 
-def _assign(owner: Owner, channel: NotificationChannel, fields: dict[str, Any]) -> None:
+def _assign(owner: Owner, channel: NotificationChannel, fields: Mapping[str, Any]) -> None:
     """Set what is given, or raise ``Invalid`` with everything that is wrong."""
     kind = KINDS[channel.type]
     settings, secrets = dict(channel.settings), dict(channel.secrets)
@@ -163,7 +193,7 @@ def _assign(owner: Owner, channel: NotificationChannel, fields: dict[str, Any]) 
     channel.target = kind.target(settings, secrets)
 
 
-def _problems_of_common(owner: Owner, channel: NotificationChannel, fields: dict[str, Any]) -> dict[str, list[str]]:
+def _problems_of_common(owner: Owner, channel: NotificationChannel, fields: Mapping[str, Any]) -> dict[str, list[str]]:
     problems: dict[str, list[str]] = {}
     name = fields.get("name", channel.name)
     if not (name or "").strip():

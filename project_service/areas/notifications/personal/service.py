@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypedDict, Unpack
 from zoneinfo import available_timezones
 
 from sqlalchemy import Select, select
@@ -81,22 +82,23 @@ def shown_setting(user: User, place: Place) -> dict[str, Any]:
     return shown | {"notification_email": setting.notification_email, "notification_channel_id": None}
 
 
-def save_setting(user: User, place: Place, **fields: Any) -> dict[str, Any]:
+def save_setting(
+    user: User, place: Place, *, level: str | None = None, notification_email: str | None = None, **events: bool | None
+) -> dict[str, Any]:
     """Change a setting; without parameters nothing is written."""
-    level, email = fields.pop("level", None), fields.pop("notification_email", None)
     if level is not None and level not in LEVELS:
         raise BadRequest(f"'{level}' is not a valid level")
-    if email and email.lower() != user.email.lower():
+    if notification_email and notification_email.lower() != user.email.lower():
         raise Invalid(notification_email="must be an email you have verified")
-    events = {name: value for name, value in fields.items() if name in events_of(place) and value is not None}
-    if level is None and email is None and not events:
+    chosen = {name: value for name, value in events.items() if name in events_of(place) and value is not None}
+    if level is None and notification_email is None and not chosen:
         return shown_setting(user, place)
     setting = _stored(user, place)
     if level is not None:
         setting.level = level
-    if email is not None:
-        setting.notification_email = email or None
-    setting.events = setting.events | events
+    if notification_email is not None:
+        setting.notification_email = notification_email or None
+    setting.events = setting.events | chosen
     db.session.flush()
     return shown_setting(user, place)
 
@@ -125,7 +127,18 @@ def shown_quiet_hours(user: User) -> dict[str, Any]:
     }
 
 
-def save_quiet_hours(user: User, **fields: Any) -> dict[str, Any]:
+class QuietHoursFields(TypedDict, total=False):
+    """What may be given of quiet hours; times such as 22:00, days from 1 (Monday) to 7."""
+
+    enabled: bool | None
+    time_zone: str | None
+    days: Sequence[int] | None
+    starts: str | None
+    ends: str | None
+    except_critical: bool | None
+
+
+def save_quiet_hours(user: User, **fields: Unpack[QuietHoursFields]) -> dict[str, Any]:
     """Change the quiet hours of a user."""
     given = {name: value for name, value in fields.items() if value is not None}
     values = shown_quiet_hours(user) | given

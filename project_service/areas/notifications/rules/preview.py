@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Required, TypedDict, Unpack
 
 from sqlalchemy import select
 
@@ -20,7 +20,18 @@ from project_service.kit.db.session import db
 from project_service.kit.http.errors import NotFound
 
 
-def preview(project: Project, **fields: Any) -> dict[str, Any]:
+class TriedEvent(TypedDict, total=False):
+    """An event to be tried: the alert with an ``iid``, or its parts."""
+
+    alert_iid: int | None
+    event: Required[str]
+    severity: Required[str]
+    environment: str | None
+    title: Required[str]
+    payload: dict[str, Any] | None
+
+
+def preview(project: Project, **fields: Unpack[TriedEvent]) -> dict[str, Any]:
     """Return which rules would match an event, whom they would tell, and why others would not match."""
     event = _event(project, **fields)
     recipients = Recipients(project)
@@ -70,7 +81,7 @@ def words_of(rule: NotificationRule, channels: dict[int, str]) -> str:
     return f"{' '.join(parts)} → {', '.join(names)}{grouped}{repeated}"
 
 
-def _event(project: Project, **fields: Any) -> NotificationEvent:
+def _event(project: Project, **fields: Unpack[TriedEvent]) -> NotificationEvent:
     if (iid := fields.get("alert_iid")) is not None:
         stored = (
             select(NotificationEvent)

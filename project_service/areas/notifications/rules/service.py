@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict, Unpack
 from zoneinfo import available_timezones
 
 from sqlalchemy import func, select
@@ -42,7 +42,25 @@ NULLABLE = ("min_severity", "environment", "repeat_interval")
 OPTIONAL_TEXTS = ("min_severity", "environment")
 
 
-def create_rule(owner: RuleOwner, **fields: Any) -> NotificationRule:
+class RuleFields(TypedDict, total=False):
+    """What may be given of a rule; ``group_wait`` and the intervals are seconds."""
+
+    name: str | None
+    enabled: bool | None
+    events: Sequence[str] | None
+    min_severity: str | None
+    environment: str | None
+    integration_ids: Sequence[int] | None
+    matchers: Sequence[dict[str, Any]] | None
+    targets: Sequence[dict[str, Any]] | None
+    group_by: Sequence[str] | None
+    group_wait: int | None
+    group_interval: int | None
+    repeat_interval: int | None
+    active_periods: Sequence[dict[str, Any]] | None
+
+
+def create_rule(owner: RuleOwner, **fields: Unpack[RuleFields]) -> NotificationRule:
     """Create a rule of a project or group."""
     if queries.number_of_rules(owner) >= MAX_RULES:
         raise Invalid(base=f"Maximum number of notification rules ({MAX_RULES}) exceeded")
@@ -64,7 +82,7 @@ def create_rule(owner: RuleOwner, **fields: Any) -> NotificationRule:
     return rule
 
 
-def update_rule(owner: RuleOwner, rule: NotificationRule, **fields: Any) -> NotificationRule:
+def update_rule(owner: RuleOwner, rule: NotificationRule, **fields: Unpack[RuleFields]) -> NotificationRule:
     """Change a rule; what waits in its groups stays there."""
     if not fields:
         raise BadParameters("No parameters provided")
@@ -85,7 +103,7 @@ def delete_rule(owner: RuleOwner, rule: NotificationRule) -> None:
     delete_locked(rule)
 
 
-def _assign(owner: RuleOwner, rule: NotificationRule, fields: dict[str, Any]) -> None:
+def _assign(owner: RuleOwner, rule: NotificationRule, fields: Mapping[str, Any]) -> None:
     """Set what is given, or raise ``Invalid`` with everything that is wrong."""
     values = {name: value for name, value in fields.items() if value is not None or name in NULLABLE}
     for name in OPTIONAL_TEXTS:

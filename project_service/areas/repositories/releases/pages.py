@@ -78,8 +78,8 @@ def update_release(project: Project, tag: str) -> Any:
     """Change the title and the notes of a release."""
     release = queries.find_release(project, tag)
     form = ReleaseForm()
-    fields = {"name": form.name.data or tag, "description": form.description.data}
-    if form.accepted(lambda: service.update_release(caller(), release, **fields)):
+    name, description = form.name.data or tag, form.description.data
+    if form.accepted(lambda: service.update_release(caller(), release, name=name, description=description)):
         return redirect(_address(project, tag))
     return render_template("repositories/release_form.html", project=project, form=form, release=release), 422
 

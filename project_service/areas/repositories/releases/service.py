@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypedDict, Unpack
 
 from sqlalchemy import select
 from sqlalchemy.orm.attributes import flag_modified
@@ -45,6 +45,24 @@ MAX_FILE_PATH_LENGTH = 128
 MAX_LINKS = 100
 
 
+class ReleaseTexts(TypedDict, total=False):
+    """What may be changed of a release, beside its milestones."""
+
+    name: str | None
+    description: str | None
+    released_at: dt.datetime | None
+
+
+class LinkValues(TypedDict, total=False):
+    """What may be given of a link; ``direct_asset_path`` is the newer name of ``filepath``."""
+
+    name: str | None
+    url: str | None
+    link_type: str | None
+    filepath: str | None
+    direct_asset_path: str | None
+
+
 class TagIsProtected(ServiceError):
     """The caller may not create the tag of a release, or change the release of a protected tag."""
 
@@ -65,7 +83,7 @@ def create_release(
     tag_message: str | None = None,
     released_at: dt.datetime | None = None,
     milestones: Sequence[str] | None = None,
-    links: Sequence[dict[str, Any]] = (),
+    links: Sequence[LinkValues] = (),
 ) -> Release:
     """Create the release of a tag; the tag too, at ``ref``, if it does not exist.
 
@@ -107,7 +125,7 @@ def create_release(
 
 
 def update_release(
-    requester: Caller, release: Release, *, milestones: Sequence[str] | None = None, **changes: Any
+    requester: Caller, release: Release, *, milestones: Sequence[str] | None = None, **changes: Unpack[ReleaseTexts]
 ) -> Release:
     """Change the name, the notes, the time or the milestones of a release."""
     project = release.project
@@ -132,28 +150,28 @@ def delete_release(requester: Caller, release: Release) -> Release:
     return release
 
 
-def create_link(requester: Caller, release: Release, **values: Any) -> ReleaseLink:
+def create_link(requester: Caller, release: Release, **values: Unpack[LinkValues]) -> ReleaseLink:
     """Add a link to a release."""
     _check_protection(requester, release.project, release.tag)
     _change(release)
     if len(release.links) >= MAX_LINKS:
         raise Invalid(base=f"Maximum number of links ({MAX_LINKS}) exceeded")
-    values = _checked_link(values)
-    _check_taken(release.links, values)
-    link = _new_link(values)
+    columns = _checked_link(values)
+    _check_taken(release.links, columns)
+    link = _new_link(columns)
     link.release_id = release.id
     return add_unique(link, Invalid(url=TAKEN))
 
 
-def update_link(requester: Caller, release: Release, link: ReleaseLink, **values: Any) -> ReleaseLink:
+def update_link(requester: Caller, release: Release, link: ReleaseLink, **values: Unpack[LinkValues]) -> ReleaseLink:
     """Change a link of a release."""
     _check_protection(requester, release.project, release.tag)
     _change(release)
     current = {name: getattr(link, name) for name in ("name", "url", "filepath", "link_type")}
-    values = _checked_link(current | {name: value for name, value in values.items() if value is not None})
-    _check_taken([other for other in release.links if other.id != link.id], values)
+    columns = _checked_link(current | {name: value for name, value in values.items() if value is not None})
+    _check_taken([other for other in release.links if other.id != link.id], columns)
     with unique(Invalid(url=TAKEN)):
-        for name, value in values.items():
+        for name, value in columns.items():
             setattr(link, name, value)
     return link
 
@@ -206,7 +224,7 @@ def _milestones(project: Project, titles: Sequence[str] | None) -> list[Mileston
     return matching
 
 
-def _checked_links(links: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _checked_links(links: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     if len(links) > MAX_LINKS:
         raise Invalid(base=f"Maximum number of links ({MAX_LINKS}) exceeded")
     checked: list[dict[str, Any]] = []
@@ -217,9 +235,9 @@ def _checked_links(links: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return checked
 
 
-def _checked_link(values: dict[str, Any]) -> dict[str, Any]:
+def _checked_link(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns of a link; ``direct_asset_path`` is the newer name of ``filepath``."""
-    values = dict(values)
+    values = dict(given)
     filepath = values.pop("direct_asset_path", None) or values.get("filepath") or None
     values |= {name: values.get(name) or "" for name in ("name", "url")}
     if not values["name"].strip():

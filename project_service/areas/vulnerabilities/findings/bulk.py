@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Unpack
 
 from sqlalchemy import Select
 
@@ -28,7 +28,7 @@ class BulkDismissal:
 
 
 def dismiss_findings(
-    author: User, project: Project, selected: Select[TrackedFindingState], **fields: Any
+    author: User, project: Project, selected: Select[TrackedFindingState], **fields: Unpack[service.DismissalFields]
 ) -> BulkDismissal:
     """Dismiss at most ``MAX_FINDINGS`` detected findings with the same reason and comment.
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import Any, TypedDict, Unpack, cast
 
 from sqlalchemy import select
 
@@ -44,8 +45,32 @@ WRONG_FINGERPRINT = "Project fingerprint is not that of the finding with this uu
 ISSUE_TITLE = "Investigate vulnerability: {}"
 
 
+class DismissalFields(TypedDict, total=False):
+    """Why a finding is dismissed."""
+
+    dismissal_reason: str | None
+    comment: str | None
+
+
+class FeedbackSubject(TypedDict, total=False):
+    """What feedback is about; the finding is named by its fingerprint, and by its UUID if it has one."""
+
+    feedback_type: str | None
+    category: str | None
+    project_fingerprint: str | None
+    finding_uuid: str | None
+    pipeline_id: int | None
+
+
+class FeedbackFields(FeedbackSubject, DismissalFields, total=False):
+    """What may be given of feedback."""
+
+    merge_request_iid: int | None
+    vulnerability_data: dict[str, Any] | None
+
+
 def write_feedback(
-    author: User, project: Project, *, records_trend: bool = True, **fields: Any
+    author: User, project: Project, *, records_trend: bool = True, **given: Unpack[FeedbackFields]
 ) -> tuple[Feedback, bool]:
     """Create feedback on a finding, or overwrite that of the same type; return it and whether it is new.
 
@@ -55,7 +80,7 @@ def write_feedback(
         Unprocessable: fields are invalid, or contradict the finding.
 
     """
-    fields = _checked(fields)
+    fields = _checked(given)
     lock_feedback(project)
     pipeline = _pipeline(project, fields.pop("pipeline_id", None))
     about = pipeline or queries.requested_pipeline(project)
@@ -86,14 +111,17 @@ def write_feedback(
     return feedback, is_new
 
 
-def dismiss(author: User, project: Project, finding: Finding, **fields: Any) -> Feedback:
+def dismiss(
+    author: User, project: Project, finding: Finding, *, records_trend: bool = True, **why: Unpack[DismissalFields]
+) -> Feedback:
     """Dismiss one finding of a pipeline."""
-    return write_feedback(author, project, feedback_type=DISMISSAL, **_about(finding), **fields)[0]
+    about = _about(finding, DISMISSAL)
+    return write_feedback(author, project, records_trend=records_trend, **about, **why)[0]
 
 
 def create_issue(author: User, project: Project, finding: Finding) -> Issue:
     """Create an issue for a finding, or return the existing one."""
-    feedback, _ = write_feedback(author, project, feedback_type=ISSUE, **_about(finding))
+    feedback, _ = write_feedback(author, project, **_about(finding, ISSUE))
     return cast(Issue, feedback.issue)  # feedback of this type has one
 
 
@@ -118,8 +146,9 @@ def _record_trend(project: Project, pipeline: Pipeline | None) -> None:
     trend.record(project.id, sorted(branches))
 
 
-def _about(finding: Finding) -> dict[str, Any]:
+def _about(finding: Finding, feedback_type: str) -> FeedbackSubject:
     return {
+        "feedback_type": feedback_type,
         "category": finding.report_type,
         "project_fingerprint": finding.project_fingerprint,
         "finding_uuid": finding.uuid,
@@ -127,7 +156,7 @@ def _about(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _checked(fields: dict[str, Any]) -> dict[str, Any]:
+def _checked(fields: Mapping[str, Any]) -> dict[str, Any]:
     problems = []
     feedback_type, category = fields.get("feedback_type"), fields.get("category")
     reason = fields.get("dismissal_reason")
@@ -152,7 +181,7 @@ def _checked(fields: dict[str, Any]) -> dict[str, Any]:
     if problems:
         raise Unprocessable(problems)
     data = storable(fields.get("vulnerability_data"))
-    return fields | {"project_fingerprint": project_fingerprint, "finding_uuid": uuid, "vulnerability_data": data}
+    return {**fields, "project_fingerprint": project_fingerprint, "finding_uuid": uuid, "vulnerability_data": data}
 
 
 def _pipeline(project: Project, pipeline_id: int | None) -> Pipeline | None:

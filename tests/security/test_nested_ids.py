@@ -1,7 +1,7 @@
 """Things of one project under the address of another: an owner of the one reaches nothing of the other.
 
-Ids of the other project begin far above those of ours, in every table. Each of them, and each name, is tried in each
-place of each address that has one.
+Ids of the other project begin far above those of ours, at the same number in every table: one number stands for a row
+of each. These numbers, and names of the first and the last row of each table, are tried in each place of each address.
 """
 
 from __future__ import annotations
@@ -34,18 +34,15 @@ OWN_NAMES = re.compile("/(url_variables|custom_headers)/")  # any name may be se
 
 @pytest.fixture
 def far(filled):
-    """The number above which ids are those of the other project: all ids of what is there already are well below it.
-
-    No two tables have the same.
-    """
+    """The number above which ids are those of the other project: all ids of what is there already are well below it."""
     numbered = [table for table in Base.metadata.sorted_tables if "id" in table.columns]
     numbered = [table for table in numbered if isinstance(table.columns["id"].type, Integer)]
     with unit_of_work():
         far = FAR + max(db.session.scalar(select(func.max(table.columns["id"]))) or 0 for table in numbered)
-        for index, table in enumerate(numbered):
+        for table in numbered:
             db.session.execute(text("DELETE FROM sqlite_sequence WHERE name = :name"), {"name": table.name})
             counted = text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)")
-            db.session.execute(counted, {"name": table.name, "last": far + 1_000 * index})
+            db.session.execute(counted, {"name": table.name, "last": far})
     return far
 
 
@@ -62,20 +59,31 @@ def theirs(far, filled, people, project):
 
 
 def own_values(far):
-    """Every id and every name in rows of the other project, and in whatever hangs on them."""
-    found = set()
+    """The ids of the rows of the other project, and the names of the first and the last row of each table."""
+    values = set()
     with snapshot() as connection:
         for table in Base.metadata.sorted_tables:
             if "id" not in table.columns:
                 continue
-            for row in connection.execute(select(table).where(table.columns["id"] > far)).mappings():
-                for column in table.columns:
-                    if isinstance(column.type, Integer) and (row[column.name] or 0) > far:
-                        found.add(row[column.name])
-                    named = isinstance(column.type, String) and "theirs" in str(row[column.name])
-                    if named and len(row[column.name]) < 60:
-                        found.add(row[column.name])
-    return found
+            rows = connection.execute(select(table).where(table.columns["id"] > far).order_by("id")).mappings().all()
+            values |= {
+                row[column.name] for row in rows for column in table.columns if is_id(column, row[column.name], far)
+            }
+            ends = rows[:1] + rows[1:][-1:]
+            values |= {
+                row[column.name] for row in ends for column in table.columns if is_name(column, row[column.name])
+            }
+    return values
+
+
+def is_id(column, value, far):
+    """Whether a column has a number of the other project: an id, or one that counts within the project."""
+    return isinstance(column.type, Integer) and (value or 0) > far
+
+
+def is_name(column, value):
+    """Whether a column has a name that is used in the other project only."""
+    return isinstance(column.type, String) and "theirs" in str(value) and len(value) < 60
 
 
 def state():

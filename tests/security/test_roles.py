@@ -142,6 +142,8 @@ def test_every_route_admits_the_roles_of_the_table(public, app, filled, as_, put
         body = body_of(document, method, path)
         for person, client in clients.items():
             refusal = expected(view, person, public)
+            if public and refusal == expected(view, person, False):
+                continue  # tried in the private place
             for address in concrete(path, read, project, group):
                 response = client.open(method, address, **(sent(body) if body else {}))
                 if method != "GET" and response.status_code < 400:
@@ -152,7 +154,7 @@ def test_every_route_admits_the_roles_of_the_table(public, app, filled, as_, put
                 wrong[person, method, path] = (response.status_code, response.text[:80], refusal)
             let_in += refusal is None
 
-    assert (wrong, let_in > 200) == ({}, True)
+    assert (wrong, let_in > (50 if public else 200)) == ({}, True)
 
 
 def concrete(path, read, project, group):

@@ -92,11 +92,25 @@ def create_note(
 
 
 def create_discussion(
-    requester: Caller, issue: Issue, *, created_at: dt.datetime | None = None, body: str | None
+    requester: Caller,
+    issue: Issue,
+    *,
+    body: str | None,
+    created_at: dt.datetime | None = None,
+    confidential: bool | None = False,
+    internal: bool | None = None,
 ) -> Note:
     """Comment on an issue with a note that begins a discussion; administrators and owners choose its time."""
     chosen = created_at if allowed(requester, Ability.OWN_PROJECT, issue.project) else None
-    return create_note(requester, issue, discussion_id=new_discussion_id(), created_at=chosen, body=body)
+    return create_note(
+        requester,
+        issue,
+        body=body,
+        confidential=confidential,
+        internal=internal,
+        discussion_id=new_discussion_id(),
+        created_at=chosen,
+    )
 
 
 def reply(

@@ -22,6 +22,7 @@ from project_service.domain.notifications.models import (
 )
 from project_service.domain.projects import Project
 from project_service.kit import clock, exact_json
+from project_service.kit.db.base import table_of
 from project_service.kit.db.session import db
 
 MAX_TEXT = 2000
@@ -83,7 +84,7 @@ def record(project_id: int, events: Sequence[EventFields]) -> None:
         }
         for event in events
     ]
-    db.session.execute(insert(NotificationEvent), rows)
+    db.session.connection().execute(insert(table_of(NotificationEvent)), rows if len(rows) > 1 else rows[0])
 
 
 def cut(text: str | None, length: int = MAX_TEXT) -> str | None:

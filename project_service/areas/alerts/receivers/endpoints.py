@@ -39,6 +39,7 @@ class AlertReceiver:
     """An integration that receives alerts, with the settings of its project that apply to them."""
 
     project_id: int
+    full_path: str
     id: int
     type: str
     name: str
@@ -140,6 +141,7 @@ def _receivers_where(condition: ColumnElement[bool], project: ColumnElement[bool
     return (
         select(
             projects.id,
+            projects.full_path,
             *(integrations[name] for name in ("id", "type", "name", "active", "token", "mapping")),
             func.coalesce(settings.create_issue, false()),
             func.coalesce(settings.auto_close_incident, true()),

@@ -291,8 +291,9 @@ class _Ingestion:
         if not self.opened:
             return []
         receiver = self.receiver
-        project = self.listening[0].listened_project if self.listening else None
-        project = project or db.session.get_one(Project, receiver.project_id, options=[joinedload(Project.namespace)])
+        project = Project(id=receiver.project_id, full_path=receiver.full_path)  # what links need
+        if self.listening:
+            project = db.session.get_one(Project, receiver.project_id, options=[joinedload(Project.namespace)])
         integration = AlertIntegration(id=receiver.id, name=receiver.name) if receiver.id else None
         environments = {environment.id: environment for environment in self.environments.values()}
         opened = []

@@ -72,6 +72,8 @@ class WebHook(Timestamps, Model):
     disabled_until: Mapped[dt.datetime | None]
     last_error: Mapped[str | None]
     dropped_events: Mapped[int] = mapped_column(default=0)  # while disabled
+    # not a column; the project whose events it wants, set by queries
+    listened_project: Project | None = None
 
     @property
     def is_system(self) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, bindparam, or_, select
-from sqlalchemy.orm import load_only
+from sqlalchemy.orm import joinedload, load_only
 
 from project_service.areas.webhooks import chains, logs
 from project_service.areas.webhooks.branch_filters import admits
@@ -80,8 +80,9 @@ def _hooks_above(project_id: int | None, group_id: int | None) -> Iterator[WebHo
         rows = db.session.execute(HOOKS_ABOVE_GROUP, {"group": group_id})
     else:
         rows = db.session.execute(HOOKS_ABOVE_PROJECT, {"project": project_id})
-    for hook, shows_gravatars in rows:
+    for hook, shows_gravatars, *project in rows:
         user_pictures.note_switch(shows_gravatars)
+        hook.listened_project = project[0] if project else None
         yield hook
 
 
@@ -101,11 +102,16 @@ def _select_hooks(groups: Select[int], *conditions: ColumnElement[bool]) -> Sele
 
 _ABOVE = select(NamespaceAncestor.ancestor_id)
 _PROJECT_ID = bindparam("project", type_=Key)
-# every change asks for its hooks: the statements are built once
+# every change asks for its hooks: the statements are built once; the project is for the payloads
 HOOKS_ABOVE_GROUP = _select_hooks(_ABOVE.where(NamespaceAncestor.namespace_id == bindparam("group", type_=Key)))
-HOOKS_ABOVE_PROJECT = _select_hooks(
-    _ABOVE.join(Project, Project.namespace_id == NamespaceAncestor.namespace_id).where(Project.id == _PROJECT_ID),
-    WebHook.project_id == _PROJECT_ID,
+HOOKS_ABOVE_PROJECT = (
+    _select_hooks(
+        _ABOVE.join(Project, Project.namespace_id == NamespaceAncestor.namespace_id).where(Project.id == _PROJECT_ID),
+        WebHook.project_id == _PROJECT_ID,
+    )
+    .add_columns(Project)
+    .join(Project, Project.id == _PROJECT_ID)
+    .options(joinedload(Project.namespace))
 )
 
 

@@ -10,10 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from blinker import Namespace
+from sqlalchemy import ColumnElement, column, exists, or_, select, table
 
 from project_service.domain.namespaces import Namespace as GroupOrUser
+from project_service.domain.namespaces import NamespaceAncestor
 from project_service.domain.projects import Project
 
+# the area of web hooks, which imports this module, has the model
+WEB_HOOKS = table("web_hooks", column("project_id"), column("group_id"))
 _signals = Namespace()
 happened = _signals.signal("hook-event", doc="Sent with a ``HookEvent``.")
 happened_together = _signals.signal("hook-events", doc="Sent with a list of ``HookEvent`` with the same listeners.")
@@ -64,6 +68,17 @@ def listeners(project_id: int, flag: str) -> list[Any]:
     Given to ``announce`` they are not looked up again.
     """
     return [hook for _, hooks in asked.send(project_id, flag=flag) for hook in hooks]
+
+
+def has_hooks(project_id: Any, namespace_id: Any) -> ColumnElement[bool]:
+    """Return the condition that there are hooks for events of a project, for statements that ask for it on the side."""
+    above = select(NamespaceAncestor.ancestor_id).where(NamespaceAncestor.namespace_id == namespace_id)
+    of_project, of_group = WEB_HOOKS.c.project_id, WEB_HOOKS.c.group_id
+    return or_(
+        exists().where(of_project == project_id),
+        exists().where(of_group.in_(above)),
+        exists().where(of_project.is_(None), of_group.is_(None)),
+    )
 
 
 def add_sample(flag: str, make: Sample) -> None:

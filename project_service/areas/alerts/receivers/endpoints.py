@@ -15,6 +15,7 @@ from project_service.areas.alerts.receivers.grouping import Mapping
 from project_service.areas.alerts.receivers.reports import ParsedAlert, ReadingRules, rules_of
 from project_service.domain.accounts.bots import ALERT_BOT, id_of_bot
 from project_service.domain.heartbeats.models import ALERT, Heartbeat
+from project_service.domain.hooks.hook_events import has_hooks
 from project_service.domain.instance_settings import RECEIVERS_THROTTLE, value_of
 from project_service.domain.namespaces import NamespaceAncestor
 from project_service.domain.notifications.events import has_listeners
@@ -51,6 +52,7 @@ class AlertReceiver:
     throttled: bool | None
     bot_id: int | None
     notifies: bool  # notifications of its alerts may be sent
+    has_hooks: bool  # of the project, of groups above it, or of the instance
     preset: str | None = None
     severity_mapping: dict[str, Any] | None = None
     resolved_values: list[str] | None = None
@@ -148,6 +150,7 @@ def _receivers_where(condition: ColumnElement[bool], project: ColumnElement[bool
             value_of(f"{RECEIVERS_THROTTLE}_enabled").scalar_subquery(),
             id_of_bot(ALERT_BOT).scalar_subquery(),
             has_listeners(projects.id, projects.namespace_id),
+            has_hooks(projects.id, projects.namespace_id),
             *(integrations[name] for name in ("preset", "severity_mapping", "resolved_values", "time_zone")),
             exists().where(heartbeats.project_id == projects.id, heartbeats.kind == ALERT, HAS_TITLE),
             or_(

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Select, bindparam, func, select, text, update
-from sqlalchemy.orm import joinedload
 from sqlalchemy.orm.attributes import set_committed_value
 
 from project_service.areas.alerts.effects import hooks, incidents, notifying, silencing
@@ -291,9 +290,8 @@ class _Ingestion:
         if not self.opened:
             return []
         receiver = self.receiver
-        project = Project(id=receiver.project_id, full_path=receiver.full_path)  # what links need
-        if self.listening:
-            project = db.session.get_one(Project, receiver.project_id, options=[joinedload(Project.namespace)])
+        project = self.listening[0].listened_project if self.listening else None
+        project = project or Project(id=receiver.project_id, full_path=receiver.full_path)  # what links need
         integration = AlertIntegration(id=receiver.id, name=receiver.name) if receiver.id else None
         environments = {environment.id: environment for environment in self.environments.values()}
         opened = []
@@ -309,7 +307,7 @@ class _Ingestion:
     @functools.cached_property
     def listening(self) -> list[Any]:
         """The hooks that want the alerts of the project."""
-        return hooks.listeners(self.receiver.project_id)
+        return hooks.listeners(self.receiver.project_id) if self.receiver.has_hooks else []
 
     def _is_announced(self) -> bool:
         return self.receiver.notifies or bool(self.listening)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from flask import g
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability, judge
 from project_service.access.identity import caller
@@ -132,7 +131,7 @@ full_path_pages = PageBlueprint("addresses", __name__)
 
 @full_path_pages.get("/<path:full_path>", reads_repository=True)
 @full_path_pages.allow(Ability.ANYBODY)
-def show_full_path(full_path: str) -> Any:
+def show_full_path(full_path: str) -> ResponseReturnValue:
     """Show the user, group or project of a full path to callers who may see it."""
     project_or_namespace = find_by_path(full_path.strip("/"))
     if isinstance(project_or_namespace, Project):

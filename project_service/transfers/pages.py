@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from flask import redirect, render_template, request
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability
 from project_service.access.identity import caller, current_user
@@ -76,7 +77,7 @@ sections.add(
 @pages.get("/projects/new/import")
 @pages.signed_in
 @pages.allow(Ability.IMPORT_PROJECTS)
-def new_import() -> Any:
+def new_import() -> ResponseReturnValue:
     """Show the form for a project from an archive."""
     return render_template("transfers/new.html", form=_form(), largest=instance_settings.setting("max_import_size"))
 
@@ -85,7 +86,7 @@ def new_import() -> Any:
 @pages.signed_in
 @pages.allow(Ability.IMPORT_PROJECTS)
 @pages.large_body(service.largest_body)
-def create_import() -> Any:
+def create_import() -> ResponseReturnValue:
     """Create a project and enqueue the import of its archive."""
     form = _form()
     if accepted := form.accepted(lambda: _import(form)):
@@ -98,7 +99,7 @@ def create_import() -> Any:
 @pages.get("/<path:project>/-/import")
 @pages.signed_in
 @pages.allow(Ability.READ_PROJECT)
-def show_import(project: Project) -> Any:
+def show_import(project: Project) -> ResponseReturnValue:
     """Show the progress or result of an import."""
     project_import = queries.import_of(project)
     return render_template(
@@ -114,7 +115,7 @@ def show_import(project: Project) -> Any:
 @pages.get("/<path:project>/-/import/delete")
 @pages.signed_in
 @pages.allow(Ability.OWN_PROJECT)
-def ask_delete_failed(project: Project) -> Any:
+def ask_delete_failed(project: Project) -> ResponseReturnValue:
     """Ask for confirmation before the project of a failed import is deleted."""
     _check_failed(project)
     return confirmation(
@@ -129,7 +130,7 @@ def ask_delete_failed(project: Project) -> Any:
 @pages.post("/<path:project>/-/import/delete")
 @pages.signed_in
 @pages.allow(Ability.OWN_PROJECT)
-def delete_failed(project: Project) -> Any:
+def delete_failed(project: Project) -> ResponseReturnValue:
     """Delete the project of a failed import, and show the form for another import with the same name."""
     _check_failed(project)
     record = queries.import_of(project)
@@ -144,7 +145,7 @@ def delete_failed(project: Project) -> Any:
 @pages.post("/<path:project>/-/settings/general/export")
 @pages.signed_in
 @pages.allow(Ability.EXPORT_PROJECT)
-def start_export(project: Project) -> Any:
+def start_export(project: Project) -> ResponseReturnValue:
     """Start an export, unless one is running or queued."""
     service.check_exports()
     user = current_user()
@@ -163,7 +164,7 @@ def start_export(project: Project) -> Any:
 @pages.get("/<project_path:project>/download_export", is_long=True)
 @pages.signed_in
 @pages.allow(Ability.EXPORT_PROJECT)
-def download_export(project: Project) -> Any:
+def download_export(project: Project) -> ResponseReturnValue:
     """Download the archive of a project."""
     service.check_exports()
     service.count_download(current_user(), project)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from flask import Response, render_template, request
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability
 from project_service.access.page_parts import navigation
@@ -54,7 +55,7 @@ navigation.add(navigation.NavigationEntry("Audit events", OF_PLACE, 85, Ability.
 @pages.get(OF_INSTANCE)
 @pages.signed_in
 @pages.allow(Ability.ADMINISTER)
-def list_events() -> Any:
+def list_events() -> ResponseReturnValue:
     """Show the audit events of the instance."""
     return _page("administration.html", _filters(with_type=True), entity_types=ENTITY_TYPES)
 
@@ -70,7 +71,7 @@ def download_events() -> Response:
 @pages.get(OF_PROJECT)
 @pages.signed_in
 @pages.allow(Ability.READ_PROJECT_AUDIT_EVENTS)
-def list_project_events(project: Project) -> Any:
+def list_project_events(project: Project) -> ResponseReturnValue:
     """Show the audit events of a project."""
     return _page("project.html", _filters() | queries.entity_of(project), project=project)
 
@@ -86,7 +87,7 @@ def download_project_events(project: Project) -> Response:
 @pages.get(OF_GROUP)
 @pages.signed_in
 @pages.allow(Ability.READ_GROUP_AUDIT_EVENTS)
-def list_group_events(group: Group) -> Any:
+def list_group_events(group: Group) -> ResponseReturnValue:
     """Show the audit events of a group."""
     return _page("group.html", _filters() | queries.entity_of(group), group=group)
 

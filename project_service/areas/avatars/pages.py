@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flask import Response, flash, redirect, render_template, request
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability, judge
 from project_service.access.identity import caller, current_user
@@ -71,7 +72,7 @@ def edit_own_avatar() -> str:
 @pages.post(OWN)
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
-def save_own_avatar() -> Any:
+def save_own_avatar() -> ResponseReturnValue:
     """Change or remove your picture."""
     return _saved(current_user())
 
@@ -87,7 +88,7 @@ def edit_group_avatar(group: Group) -> str:
 @pages.post(OF_GROUP)
 @pages.signed_in
 @pages.allow(Ability.ADMIN_GROUP)
-def save_group_avatar(group: Group) -> Any:
+def save_group_avatar(group: Group) -> ResponseReturnValue:
     """Change or remove the picture of a group."""
     return _saved(group, group=group)
 
@@ -103,12 +104,12 @@ def edit_project_avatar(project: Project) -> str:
 @pages.post(OF_PROJECT)
 @pages.signed_in
 @pages.allow(Ability.ADMIN_PROJECT)
-def save_project_avatar(project: Project) -> Any:
+def save_project_avatar(project: Project) -> ResponseReturnValue:
     """Change or remove the picture of a project."""
     return _saved(project, project=project)
 
 
-def _saved(owner: Owner, **subject: Any) -> Any:
+def _saved(owner: Owner, **subject: Any) -> ResponseReturnValue:
     form = PictureForm()
     file = form.avatar.data
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from flask import redirect, render_template, request
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability
 from project_service.access.page_parts import navigation, panels
@@ -26,7 +25,7 @@ ONE = f"{BASE_PATH}/<int:environment_id>"
 @pages.get(BASE_PATH)
 @pages.signed_in
 @pages.allow(Ability.ADMIN_ENVIRONMENTS)
-def list_environments(project: Project) -> Any:
+def list_environments(project: Project) -> ResponseReturnValue:
     """Show the environments of a project."""
     page = read_page(environments_of(project), request.args.get("page"))
     panels.prepare("environment", page.rows)
@@ -36,7 +35,7 @@ def list_environments(project: Project) -> Any:
 @pages.get(f"{BASE_PATH}/new")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_ENVIRONMENTS)
-def new_environment(project: Project) -> Any:
+def new_environment(project: Project) -> ResponseReturnValue:
     """Show the form for a new environment."""
     return render_template("environments/edit.html", project=project, environment=None, form=EnvironmentForm())
 
@@ -44,7 +43,7 @@ def new_environment(project: Project) -> Any:
 @pages.post(f"{BASE_PATH}/new")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_ENVIRONMENTS)
-def create_environment(project: Project) -> Any:
+def create_environment(project: Project) -> ResponseReturnValue:
     """Add an environment."""
     form = EnvironmentForm()
     if form.accepted(
@@ -57,7 +56,7 @@ def create_environment(project: Project) -> Any:
 @pages.get(ONE)
 @pages.signed_in
 @pages.allow(Ability.ADMIN_ENVIRONMENTS)
-def show_environment(project: Project, environment_id: int) -> Any:
+def show_environment(project: Project, environment_id: int) -> ResponseReturnValue:
     """Show one environment with its open alerts."""
     environment = find_environment(project, environment_id)
     panels.prepare("environment", [environment])
@@ -67,7 +66,7 @@ def show_environment(project: Project, environment_id: int) -> Any:
 @pages.get(f"{ONE}/edit")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_ENVIRONMENTS)
-def edit_environment(project: Project, environment_id: int) -> Any:
+def edit_environment(project: Project, environment_id: int) -> ResponseReturnValue:
     """Show the form of one environment."""
     environment = find_environment(project, environment_id)
     form = EnvironmentForm(obj=environment)
@@ -77,7 +76,7 @@ def edit_environment(project: Project, environment_id: int) -> Any:
 @pages.post(f"{ONE}/edit")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_ENVIRONMENTS)
-def update_environment(project: Project, environment_id: int) -> Any:
+def update_environment(project: Project, environment_id: int) -> ResponseReturnValue:
     """Change an environment."""
     environment, form = find_environment(project, environment_id), EnvironmentForm()
     fields = {"name": form.name.data or "", "external_url": form.external_url.data}
@@ -89,7 +88,7 @@ def update_environment(project: Project, environment_id: int) -> Any:
 @pages.get(f"{ONE}/delete")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_ENVIRONMENTS)
-def ask_delete_environment(project: Project, environment_id: int) -> Any:
+def ask_delete_environment(project: Project, environment_id: int) -> ResponseReturnValue:
     """Ask before an environment is deleted."""
     environment = find_environment(project, environment_id)
     return confirmation(
@@ -104,7 +103,7 @@ def ask_delete_environment(project: Project, environment_id: int) -> Any:
 @pages.post(f"{ONE}/delete")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_ENVIRONMENTS)
-def delete_environment(project: Project, environment_id: int) -> Any:
+def delete_environment(project: Project, environment_id: int) -> ResponseReturnValue:
     """Delete an environment."""
     service.delete_environment(find_environment(project, environment_id))
     return redirect(f"/{project.full_path}/-/environments")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from flask import redirect, render_template, request
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability, judge
 from project_service.access.identity import caller, current_user
@@ -24,7 +23,7 @@ navigation.add(navigation.NavigationEntry("Overview", "", 0, Ability.READ_GROUP)
 @pages.get("/dashboard/groups")
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
-def list_groups() -> Any:
+def list_groups() -> ResponseReturnValue:
     """Show the groups of the caller."""
     search = request.args.get("search", "")
     statement = queries.groups_matching(caller(), search=search, order_by="path")
@@ -34,7 +33,7 @@ def list_groups() -> Any:
 @pages.get("/groups/new")
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
-def new_group() -> Any:
+def new_group() -> ResponseReturnValue:
     """Show the form for a new group, below another with ``parent_id``."""
     return render_template("groups/new.html", form=GroupForm(), parent=_parent())
 
@@ -42,7 +41,7 @@ def new_group() -> Any:
 @pages.post("/groups/new")
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
-def create_group() -> Any:
+def create_group() -> ResponseReturnValue:
     """Create a group."""
     parent, form = _parent(), GroupForm()
 
@@ -63,12 +62,12 @@ def create_group() -> Any:
 
 @pages.get("/groups/<path:group>")
 @pages.allow(Ability.READ_GROUP)
-def show_group_by_api_address(group: Group) -> Any:
+def show_group_by_api_address(group: Group) -> ResponseReturnValue:
     """Redirect from the ``web_url`` of the API to the page."""
     return redirect(f"/{group.full_path}")
 
 
-def show_group(group: Group) -> Any:
+def show_group(group: Group) -> ResponseReturnValue:
     """Show a group; the view of full paths calls this."""
     details = queries.details_of(caller(), group, with_projects=True)
     subgroups = read_page(queries.subgroups_of(caller(), group), None, size=100)

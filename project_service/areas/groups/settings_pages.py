@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from flask import flash, redirect, render_template
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability
 from project_service.access.identity import caller
@@ -26,7 +25,7 @@ navigation.add(navigation.NavigationEntry("General", "/-/edit", 10, Ability.ADMI
 @pages.get(BASE_PATH)
 @pages.signed_in
 @pages.allow(Ability.ADMIN_GROUP)
-def show_settings(group: Group) -> Any:
+def show_settings(group: Group) -> ResponseReturnValue:
     """Show the settings of a group."""
     return _page(group)
 
@@ -34,7 +33,7 @@ def show_settings(group: Group) -> Any:
 @pages.post(f"{BASE_PATH}/details")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_GROUP)
-def save_details(group: Group) -> Any:
+def save_details(group: Group) -> ResponseReturnValue:
     """Change name, description, visibility and who may create something."""
     form = GroupDetailsForm()
     fields = {name: form[name].data for name in form.data if name != "csrf_token"}
@@ -47,7 +46,7 @@ def save_details(group: Group) -> Any:
 @pages.post(f"{BASE_PATH}/path")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_GROUP)
-def save_path(group: Group) -> Any:
+def save_path(group: Group) -> ResponseReturnValue:
     """Change the last part of the address, and with it the paths of all that is below."""
     form = GroupPathForm()
     if form.accepted(lambda: service.update_group(caller(), group, path=(form.path.data or "").strip())):
@@ -58,7 +57,7 @@ def save_path(group: Group) -> Any:
 @pages.post(f"{BASE_PATH}/delete")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_GROUP)
-def delete(group: Group) -> Any:
+def delete(group: Group) -> ResponseReturnValue:
     """Delete a group whose full path was typed, with all that is below it."""
     form = GroupDeleteForm()
 
@@ -84,6 +83,6 @@ def _page(group: Group, **refused: Form) -> str:
     return render_template("groups/settings.html", group=group, base_url=urls.base_url(), **(forms | refused))
 
 
-def _saved(group: Group, text: str) -> Any:
+def _saved(group: Group, text: str) -> ResponseReturnValue:
     flash(text)
     return redirect(f"/groups/{group.full_path}/-/edit")

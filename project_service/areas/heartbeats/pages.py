@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from flask import flash, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability
 from project_service.access.page_parts import navigation
@@ -30,7 +29,7 @@ navigation.add(navigation.NavigationEntry("Heartbeats", "/-/heartbeats", 55, Abi
 @pages.get(HEARTBEATS)
 @pages.signed_in
 @pages.allow(Ability.READ_HEARTBEATS)
-def list_heartbeats(project: Project) -> Any:
+def list_heartbeats(project: Project) -> ResponseReturnValue:
     """Show the heartbeats of a project."""
     page = read_page(queries.heartbeats_of(project), request.args.get("page"), PER_PAGE)
     return render_template(
@@ -41,7 +40,7 @@ def list_heartbeats(project: Project) -> Any:
 @pages.get(f"{HEARTBEATS}/new")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_HEARTBEATS)
-def new_heartbeat(project: Project) -> Any:
+def new_heartbeat(project: Project) -> ResponseReturnValue:
     """Show the form of a new heartbeat."""
     return render_template("heartbeats/form.html", project=project, heartbeat=None, form=HeartbeatForm(formdata=None))
 
@@ -49,7 +48,7 @@ def new_heartbeat(project: Project) -> Any:
 @pages.post(f"{HEARTBEATS}/new")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_HEARTBEATS)
-def create_heartbeat(project: Project) -> Any:
+def create_heartbeat(project: Project) -> ResponseReturnValue:
     """Create a heartbeat."""
     form = HeartbeatForm()
     created = form.accepted(lambda: service.create_heartbeat(project, **form.fields()))
@@ -62,7 +61,7 @@ def create_heartbeat(project: Project) -> Any:
 @pages.get(HEARTBEAT)
 @pages.signed_in
 @pages.allow(Ability.READ_HEARTBEATS)
-def show_heartbeat(project: Project, heartbeat_id: int) -> Any:
+def show_heartbeat(project: Project, heartbeat_id: int) -> ResponseReturnValue:
     """Show a heartbeat: its state, how to call it, and its last calls."""
     heartbeat = queries.find_heartbeat(project, heartbeat_id)
     calls = read_page(queries.pings_of(heartbeat), request.args.get("page"), PER_PAGE)
@@ -81,7 +80,7 @@ def show_heartbeat(project: Project, heartbeat_id: int) -> Any:
 @pages.get(f"{HEARTBEAT}/edit")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_HEARTBEATS)
-def edit_heartbeat(project: Project, heartbeat_id: int) -> Any:
+def edit_heartbeat(project: Project, heartbeat_id: int) -> ResponseReturnValue:
     """Show the form of a heartbeat."""
     heartbeat = queries.find_heartbeat(project, heartbeat_id)
     return render_template("heartbeats/form.html", project=project, heartbeat=heartbeat, form=form_of(heartbeat))
@@ -90,7 +89,7 @@ def edit_heartbeat(project: Project, heartbeat_id: int) -> Any:
 @pages.post(f"{HEARTBEAT}/edit")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_HEARTBEATS)
-def update_heartbeat(project: Project, heartbeat_id: int) -> Any:
+def update_heartbeat(project: Project, heartbeat_id: int) -> ResponseReturnValue:
     """Change a heartbeat."""
     heartbeat, form = queries.find_heartbeat(project, heartbeat_id), HeartbeatForm()
     if not form.accepted(lambda: service.update_heartbeat(project, heartbeat, **form.fields())):
@@ -103,7 +102,7 @@ def update_heartbeat(project: Project, heartbeat_id: int) -> Any:
 @pages.post(f"{HEARTBEAT}/pause")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_HEARTBEATS)
-def pause_heartbeat(project: Project, heartbeat_id: int) -> Any:
+def pause_heartbeat(project: Project, heartbeat_id: int) -> ResponseReturnValue:
     """Expect no calls until the next one."""
     service.pause_heartbeat(project, queries.find_heartbeat(project, heartbeat_id))
     flash("Heartbeat paused")
@@ -113,7 +112,7 @@ def pause_heartbeat(project: Project, heartbeat_id: int) -> Any:
 @pages.post(f"{HEARTBEAT}/resume")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_HEARTBEATS)
-def resume_heartbeat(project: Project, heartbeat_id: int) -> Any:
+def resume_heartbeat(project: Project, heartbeat_id: int) -> ResponseReturnValue:
     """End a pause."""
     service.resume_heartbeat(project, queries.find_heartbeat(project, heartbeat_id))
     flash("Heartbeat resumed")
@@ -123,7 +122,7 @@ def resume_heartbeat(project: Project, heartbeat_id: int) -> Any:
 @pages.get(f"{HEARTBEAT}/rotate_key")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_HEARTBEATS)
-def ask_rotate_heartbeat_key(project: Project, heartbeat_id: int) -> Any:
+def ask_rotate_heartbeat_key(project: Project, heartbeat_id: int) -> ResponseReturnValue:
     """Ask before the URL is replaced."""
     name = queries.find_heartbeat(project, heartbeat_id).name
     question = f"Replace the URL of {name}? The present one stops working at once."
@@ -133,7 +132,7 @@ def ask_rotate_heartbeat_key(project: Project, heartbeat_id: int) -> Any:
 @pages.post(f"{HEARTBEAT}/rotate_key")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_HEARTBEATS)
-def rotate_heartbeat_key(project: Project, heartbeat_id: int) -> Any:
+def rotate_heartbeat_key(project: Project, heartbeat_id: int) -> ResponseReturnValue:
     """Replace the URL to call."""
     service.rotate_key(project, queries.find_heartbeat(project, heartbeat_id))
     flash("The URL was replaced")
@@ -143,7 +142,7 @@ def rotate_heartbeat_key(project: Project, heartbeat_id: int) -> Any:
 @pages.get(f"{HEARTBEAT}/delete")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_HEARTBEATS)
-def ask_delete_heartbeat(project: Project, heartbeat_id: int) -> Any:
+def ask_delete_heartbeat(project: Project, heartbeat_id: int) -> ResponseReturnValue:
     """Ask before a heartbeat is deleted."""
     name = queries.find_heartbeat(project, heartbeat_id).name
     question = f"Delete the heartbeat {name} with its calls? An alert that it has opened stays."
@@ -154,7 +153,7 @@ def ask_delete_heartbeat(project: Project, heartbeat_id: int) -> Any:
 @pages.post(f"{HEARTBEAT}/delete")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_HEARTBEATS)
-def delete_heartbeat(project: Project, heartbeat_id: int) -> Any:
+def delete_heartbeat(project: Project, heartbeat_id: int) -> ResponseReturnValue:
     """Delete a heartbeat."""
     service.delete_heartbeat(project, queries.find_heartbeat(project, heartbeat_id))
     flash("Heartbeat deleted")

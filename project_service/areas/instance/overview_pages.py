@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass
-from typing import Any
 
 from flask import current_app, flash, redirect, render_template
+from flask.typing import ResponseReturnValue
 from sqlalchemy import Select, select, text
 
 from project_service.access.abilities import Ability
@@ -78,7 +78,7 @@ def show_overview() -> str:
 @pages.own_transactions
 @pages.signed_in
 @pages.allow(Ability.ADMINISTER)
-def send_test_mail() -> Any:
+def send_test_mail() -> ResponseReturnValue:
     """Send a mail to the administrator at once, and say what the mail server answered."""
     user = current_user()
     address, user_id = user.email, user.id

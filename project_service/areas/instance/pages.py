@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import platform
 from importlib.metadata import version
-from typing import Any
 
 from flask import current_app, flash, redirect, render_template, request
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability
 from project_service.access.page_parts import navigation
@@ -40,7 +40,7 @@ for _title, _address, _order in (
 @pages.get("/admin/settings")
 @pages.signed_in
 @pages.allow(Ability.ADMINISTER)
-def show_settings() -> Any:
+def show_settings() -> ResponseReturnValue:
     """Show the application settings."""
     return _settings(SettingsForm.of(instance_settings.all_settings()))
 
@@ -48,7 +48,7 @@ def show_settings() -> Any:
 @pages.post("/admin/settings")
 @pages.signed_in
 @pages.allow(Ability.ADMINISTER)
-def save_settings() -> Any:
+def save_settings() -> ResponseReturnValue:
     """Change the application settings that differ from what is stored."""
     form = SettingsForm()
     before = SettingsForm.of(instance_settings.all_settings()).texts()
@@ -63,7 +63,7 @@ def save_settings() -> Any:
 @pages.get("/admin/features")
 @pages.signed_in
 @pages.allow(Ability.ADMINISTER)
-def show_features() -> Any:
+def show_features() -> ResponseReturnValue:
     """Show the feature flags that the service uses, and others that were set."""
     features_by_name = {feature["name"]: feature for feature in service.features()}
     used = [
@@ -82,7 +82,7 @@ def show_features() -> Any:
 @pages.post("/admin/features/<name>")
 @pages.signed_in
 @pages.allow(Ability.ADMINISTER)
-def set_feature(name: str) -> Any:
+def set_feature(name: str) -> ResponseReturnValue:
     """Switch a feature on or off for all, or forget that it was set."""
     if request.form.get("value") == "delete":
         service.delete_feature(name)
@@ -97,7 +97,7 @@ def set_feature(name: str) -> Any:
 @pages.get("/admin/tasks")
 @pages.signed_in
 @pages.allow(Ability.ADMINISTER)
-def list_tasks() -> Any:
+def list_tasks() -> ResponseReturnValue:
     """Show the background tasks of one state: failed, running or waiting."""
     state = request.args.get("state", "")
     counts = jobs.states()
@@ -111,7 +111,7 @@ def list_tasks() -> Any:
 @pages.post("/admin/tasks/<int:task_id>/retry")
 @pages.signed_in
 @pages.allow(Ability.ADMINISTER)
-def retry_task(task_id: int) -> Any:
+def retry_task(task_id: int) -> ResponseReturnValue:
     """Run a failed task again."""
     if not jobs.retry(task_id):
         raise NotFound("Task")
@@ -122,7 +122,7 @@ def retry_task(task_id: int) -> Any:
 @pages.get("/admin/health")
 @pages.signed_in
 @pages.allow(Ability.ADMINISTER)
-def show_health() -> Any:
+def show_health() -> ResponseReturnValue:
     """Show the findings of ``doctor`` and of the readiness probe."""
     db.session.rollback()  # the checks use transactions of their own
     problems, is_ready = probes.readiness()
@@ -135,7 +135,7 @@ def show_health() -> Any:
 @pages.get("/admin/about")
 @pages.signed_in
 @pages.allow(Ability.ADMINISTER)
-def show_about() -> Any:
+def show_about() -> ResponseReturnValue:
     """Show the versions of the service and of what it runs on."""
     versions = {"Project Service": OWN, "GitLab API": f"v4, as of GitLab {COMPATIBLE}"}
     versions |= {"Python": platform.python_version()} | {name: version(name) for name in PACKAGES}

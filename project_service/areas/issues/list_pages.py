@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flask import flash, redirect, render_template, request
+from flask.typing import ResponseReturnValue
 from sqlalchemy import select
 
 from project_service.access.abilities import Ability, allowed
@@ -94,7 +95,7 @@ class IssueListQuery:
 
 @pages.get(BASE_PATH)
 @pages.allow(Ability.READ_ISSUES)
-def list_issues(project: Project) -> Any:
+def list_issues(project: Project) -> ResponseReturnValue:
     """Show the issues of a project."""
     return _page(project, Form())
 
@@ -102,7 +103,7 @@ def list_issues(project: Project) -> Any:
 @pages.post(BASE_PATH)
 @pages.signed_in
 @pages.allow(Ability.ADMIN_ISSUES)
-def change_issues(project: Project) -> Any:
+def change_issues(project: Project) -> ResponseReturnValue:
     """Close, reopen, label or assign the selected issues."""
     form = Form()
     if accepted := form.accepted(lambda: _change(project)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flask import flash, redirect, render_template, request
+from flask.typing import ResponseReturnValue
 from sqlalchemy import select
 
 from project_service.access import visible_notes
@@ -61,7 +62,7 @@ panels.add(panels.Panel("milestone", 10, "issues/of_milestone.html", fill_milest
 @pages.get(f"{BASE_PATH}/new")
 @pages.signed_in
 @pages.allow(Ability.CREATE_ISSUES)
-def new_issue(project: Project) -> Any:
+def new_issue(project: Project) -> ResponseReturnValue:
     """Show the form for a new issue."""
     return _form_page(project, _form(project))
 
@@ -69,7 +70,7 @@ def new_issue(project: Project) -> Any:
 @pages.post(f"{BASE_PATH}/new")
 @pages.signed_in
 @pages.allow(Ability.CREATE_ISSUES)
-def create_issue(project: Project) -> Any:
+def create_issue(project: Project) -> ResponseReturnValue:
     """Create an issue."""
     form = _form(project)
     if accepted := form.accepted(lambda: service.create_issue(caller(), project, **_fields(form))):
@@ -79,7 +80,7 @@ def create_issue(project: Project) -> Any:
 
 @pages.get(ONE)
 @pages.allow(Ability.READ_ISSUE)
-def show_issue(issue: Issue) -> Any:
+def show_issue(issue: Issue) -> ResponseReturnValue:
     """Show one issue with its notes."""
     return _page(issue, NoteForm())
 
@@ -87,7 +88,7 @@ def show_issue(issue: Issue) -> Any:
 @pages.get(f"{ONE}/edit")
 @pages.signed_in
 @pages.allow(Ability.CHANGE_ISSUE)
-def edit_issue(issue: Issue) -> Any:
+def edit_issue(issue: Issue) -> ResponseReturnValue:
     """Show the form of one issue."""
     return _form_page(issue.project, _form(issue.project, issue), issue)
 
@@ -95,7 +96,7 @@ def edit_issue(issue: Issue) -> Any:
 @pages.post(f"{ONE}/edit")
 @pages.signed_in
 @pages.allow(Ability.CHANGE_ISSUE)
-def update_issue(issue: Issue) -> Any:
+def update_issue(issue: Issue) -> ResponseReturnValue:
     """Change an issue."""
     form = _form(issue.project, issue)
     if form.accepted(lambda: service.update_issue(caller(), issue, **_fields(form))):
@@ -106,7 +107,7 @@ def update_issue(issue: Issue) -> Any:
 @pages.post(f"{ONE}/state")
 @pages.signed_in
 @pages.allow(Ability.CHANGE_ISSUE)
-def change_state(issue: Issue) -> Any:
+def change_state(issue: Issue) -> ResponseReturnValue:
     """Close or reopen an issue."""
     if request.form.get("state_event") == "close":
         issue_rules.close_issue(current_user(), issue)
@@ -118,7 +119,7 @@ def change_state(issue: Issue) -> Any:
 @pages.post(f"{ONE}/fields")
 @pages.signed_in
 @pages.allow(Ability.CHANGE_ISSUE)
-def change_field(issue: Issue) -> Any:
+def change_field(issue: Issue) -> ResponseReturnValue:
     """Change one thing of an issue: an assignee, a label, the milestone, the due date, or who sees it."""
     if not allowed(caller(), Ability.ADMIN_ISSUES, issue.project):
         raise Forbidden
@@ -134,7 +135,7 @@ def change_field(issue: Issue) -> Any:
 @pages.post(f"{ONE}/tasks")
 @pages.signed_in
 @pages.allow(Ability.CHANGE_ISSUE)
-def change_task(issue: Issue) -> Any:
+def change_task(issue: Issue) -> ResponseReturnValue:
     """Tick a task of the description, or take the tick away."""
     service.update_issue(caller(), issue, description=_with_task(issue.description))
     return redirect(_address(issue.project, issue.iid))
@@ -143,7 +144,7 @@ def change_task(issue: Issue) -> Any:
 @pages.post(f"{ONE}/notes/<int:note>/tasks")
 @pages.signed_in
 @pages.allow(Ability.CHANGE_NOTE)
-def change_note_task(note: Note) -> Any:
+def change_note_task(note: Note) -> ResponseReturnValue:
     """Tick a task of a comment, or take the tick away."""
     service.update_note(caller(), note, body=_with_task(note.body))
     return redirect(_address_of_note(note))
@@ -161,7 +162,7 @@ def _with_task(text: str | None) -> str:
 @pages.post(f"{ONE}/notes")
 @pages.signed_in
 @pages.allow(Ability.COMMENT_ON_ISSUE)
-def create_note(issue: Issue) -> Any:
+def create_note(issue: Issue) -> ResponseReturnValue:
     """Comment on an issue."""
     form = NoteForm()
 
@@ -176,7 +177,7 @@ def create_note(issue: Issue) -> Any:
 @pages.get(f"{ONE}/notes/<int:note_id>/reply")
 @pages.signed_in
 @pages.allow(Ability.COMMENT_ON_ISSUE)
-def new_reply(issue: Issue, note_id: int) -> Any:
+def new_reply(issue: Issue, note_id: int) -> ResponseReturnValue:
     """Show the form of a reply to one comment."""
     return _reply_page(issue, visible_notes.find_visible_note(caller(), issue, note_id), NoteForm())
 
@@ -184,7 +185,7 @@ def new_reply(issue: Issue, note_id: int) -> Any:
 @pages.post(f"{ONE}/notes/<int:note_id>/reply")
 @pages.signed_in
 @pages.allow(Ability.COMMENT_ON_ISSUE)
-def create_reply(issue: Issue, note_id: int) -> Any:
+def create_reply(issue: Issue, note_id: int) -> ResponseReturnValue:
     """Reply to a comment."""
     first, form = visible_notes.find_visible_note(caller(), issue, note_id), NoteForm()
     if accepted := form.accepted(lambda: service.reply(caller(), issue, first, body=form.note.data)):
@@ -195,7 +196,7 @@ def create_reply(issue: Issue, note_id: int) -> Any:
 @pages.get(f"{ONE}/notes/<int:note>/edit")
 @pages.signed_in
 @pages.allow(Ability.CHANGE_NOTE)
-def edit_note(note: Note) -> Any:
+def edit_note(note: Note) -> ResponseReturnValue:
     """Show the form of one comment."""
     return _note_page(note, NoteForm(note=note.body))
 
@@ -203,7 +204,7 @@ def edit_note(note: Note) -> Any:
 @pages.post(f"{ONE}/notes/<int:note>/edit")
 @pages.signed_in
 @pages.allow(Ability.CHANGE_NOTE)
-def update_note(note: Note) -> Any:
+def update_note(note: Note) -> ResponseReturnValue:
     """Change a comment."""
     form = NoteForm()
     if form.accepted(lambda: service.update_note(caller(), note, body=(form.note.data or "").replace("\r\n", "\n"))):
@@ -214,7 +215,7 @@ def update_note(note: Note) -> Any:
 @pages.get(f"{ONE}/notes/<int:note>/delete")
 @pages.signed_in
 @pages.allow(Ability.CHANGE_NOTE)
-def ask_delete_note(note: Note) -> Any:
+def ask_delete_note(note: Note) -> ResponseReturnValue:
     """Ask before a comment is deleted."""
     return confirmation(
         title="Delete comment",
@@ -228,7 +229,7 @@ def ask_delete_note(note: Note) -> Any:
 @pages.post(f"{ONE}/notes/<int:note>/delete")
 @pages.signed_in
 @pages.allow(Ability.CHANGE_NOTE)
-def delete_note(note: Note) -> Any:
+def delete_note(note: Note) -> ResponseReturnValue:
     """Delete a comment."""
     address = _address(note.project, note.noteable_iid)
     issue_rules.delete_note(note)
@@ -238,7 +239,7 @@ def delete_note(note: Note) -> Any:
 @pages.get(f"{ONE}/delete")
 @pages.signed_in
 @pages.allow(Ability.DELETE_ISSUE)
-def ask_delete_issue(issue: Issue) -> Any:
+def ask_delete_issue(issue: Issue) -> ResponseReturnValue:
     """Ask before an issue is deleted."""
     return confirmation(
         title="Delete issue",
@@ -252,7 +253,7 @@ def ask_delete_issue(issue: Issue) -> Any:
 @pages.post(f"{ONE}/delete")
 @pages.signed_in
 @pages.allow(Ability.DELETE_ISSUE)
-def delete_issue(issue: Issue) -> Any:
+def delete_issue(issue: Issue) -> ResponseReturnValue:
     """Delete an issue."""
     project = issue.project
     issue_rules.delete_issue(issue)

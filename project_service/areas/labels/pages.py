@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flask import flash, redirect, render_template, request
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability, allowed, judge
 from project_service.access.identity import caller
@@ -34,7 +35,7 @@ ONE_OF_GROUP = f"{OF_GROUP}/<int:label_id>"
 @pages.get(OF_PROJECT, endpoint="list_labels")
 @pages.get(OF_GROUP, endpoint="list_group_labels")
 @pages.allow(project=Ability.READ_LABELS, group=Ability.READ_GROUP)
-def list_labels(owner: ProjectOrGroup) -> Any:
+def list_labels(owner: ProjectOrGroup) -> ResponseReturnValue:
     """Show the labels of a project or a group, with those of the groups above."""
     filters = {"include_ancestor_groups": True, "search": request.args.get("search", "")}
     if isinstance(owner, Project):
@@ -51,7 +52,7 @@ def list_labels(owner: ProjectOrGroup) -> Any:
 @pages.get(f"{OF_GROUP}/new", endpoint="new_group_label")
 @pages.signed_in
 @pages.allow(project=Ability.ADMIN_LABELS, group=Ability.ADMIN_GROUP_LABELS)
-def new_label(owner: ProjectOrGroup) -> Any:
+def new_label(owner: ProjectOrGroup) -> ResponseReturnValue:
     """Show the form for a new label."""
     return _render("edit", owner, label=None, form=LabelForm())
 
@@ -60,7 +61,7 @@ def new_label(owner: ProjectOrGroup) -> Any:
 @pages.post(f"{OF_GROUP}/new", endpoint="create_group_label")
 @pages.signed_in
 @pages.allow(project=Ability.ADMIN_LABELS, group=Ability.ADMIN_GROUP_LABELS)
-def create_label(owner: ProjectOrGroup) -> Any:
+def create_label(owner: ProjectOrGroup) -> ResponseReturnValue:
     """Create a label."""
     form = LabelForm()
     title, color, description = form.title.data, form.color.data, form.description.data or None
@@ -73,7 +74,7 @@ def create_label(owner: ProjectOrGroup) -> Any:
 @pages.get(f"{ONE_OF_GROUP}/edit", endpoint="edit_group_label")
 @pages.signed_in
 @pages.allow(project=Ability.ADMIN_LABELS, group=Ability.ADMIN_GROUP_LABELS)
-def edit_label(owner: ProjectOrGroup, label_id: int) -> Any:
+def edit_label(owner: ProjectOrGroup, label_id: int) -> ResponseReturnValue:
     """Show the form of one label."""
     label = _own(owner, label_id)
     return _render("edit", owner, label=label, form=LabelForm(obj=label))
@@ -83,7 +84,7 @@ def edit_label(owner: ProjectOrGroup, label_id: int) -> Any:
 @pages.post(f"{ONE_OF_GROUP}/edit", endpoint="update_group_label")
 @pages.signed_in
 @pages.allow(project=Ability.ADMIN_LABELS, group=Ability.ADMIN_GROUP_LABELS)
-def update_label(owner: ProjectOrGroup, label_id: int) -> Any:
+def update_label(owner: ProjectOrGroup, label_id: int) -> ResponseReturnValue:
     """Change a label; issues and merge requests get its new title."""
     label, form = _own(owner, label_id), LabelForm()
     description = form.description.data or (label.description and "")
@@ -96,7 +97,7 @@ def update_label(owner: ProjectOrGroup, label_id: int) -> Any:
 @pages.post(f"{ONE}/priority")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_LABELS)
-def save_priority(project: Project, label_id: int) -> Any:
+def save_priority(project: Project, label_id: int) -> ResponseReturnValue:
     """Set or, when it is empty, remove the priority of a label in a project, also of a label of a group."""
     label, form = find_label(usable_in(project), str(label_id)), PriorityForm()
     if not form.accepted(lambda: label_rules.set_priority(project, label, form.priority.data)):
@@ -109,7 +110,7 @@ def save_priority(project: Project, label_id: int) -> Any:
 @pages.get(f"{ONE_OF_GROUP}/delete", endpoint="ask_delete_group_label")
 @pages.signed_in
 @pages.allow(project=Ability.ADMIN_LABELS, group=Ability.ADMIN_GROUP_LABELS)
-def ask_delete_label(owner: ProjectOrGroup, label_id: int) -> Any:
+def ask_delete_label(owner: ProjectOrGroup, label_id: int) -> ResponseReturnValue:
     """Ask before a label is deleted."""
     label = _own(owner, label_id)
     return confirmation(
@@ -125,7 +126,7 @@ def ask_delete_label(owner: ProjectOrGroup, label_id: int) -> Any:
 @pages.post(f"{ONE_OF_GROUP}/delete", endpoint="delete_group_label")
 @pages.signed_in
 @pages.allow(project=Ability.ADMIN_LABELS, group=Ability.ADMIN_GROUP_LABELS)
-def delete_label(owner: ProjectOrGroup, label_id: int) -> Any:
+def delete_label(owner: ProjectOrGroup, label_id: int) -> ResponseReturnValue:
     """Delete a label."""
     label_rules.delete_label(_own(owner, label_id))
     return redirect(_list_address(owner))
@@ -134,7 +135,7 @@ def delete_label(owner: ProjectOrGroup, label_id: int) -> Any:
 @pages.get(f"{ONE}/promote")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_LABELS)
-def ask_promote_label(project: Project, label_id: int) -> Any:
+def ask_promote_label(project: Project, label_id: int) -> ResponseReturnValue:
     """Ask before a label of the group takes the place of the project's one."""
     label = _own(project, label_id)
     judge(caller(), Ability.ADMIN_GROUP_LABELS, project.namespace)
@@ -151,7 +152,7 @@ def ask_promote_label(project: Project, label_id: int) -> Any:
 @pages.post(f"{ONE}/promote")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_LABELS)
-def promote_label(project: Project, label_id: int) -> Any:
+def promote_label(project: Project, label_id: int) -> ResponseReturnValue:
     """Make a label of the group of one of the project."""
     judge(caller(), Ability.ADMIN_GROUP_LABELS, project.namespace)
     promoted = label_rules.promote_label(project, _own(project, label_id))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flask import flash, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability
 from project_service.access.identity import caller, current_user
@@ -32,14 +33,14 @@ class InvitationGone(ServiceError):
 
 @pages.get(ONE)
 @pages.allow(Ability.ANYBODY)
-def show_invitation(invitation_token: str) -> Any:
+def show_invitation(invitation_token: str) -> ResponseReturnValue:
     """Show who invites to what; looking at it does not use up the link."""
     return _page(invitation_token, _found(invitation_token), InvitedUserForm())
 
 
 @pages.post(ONE)
 @pages.allow(Ability.ANYBODY)
-def accept_invitation(invitation_token: str) -> Any:
+def accept_invitation(invitation_token: str) -> ResponseReturnValue:
     """Accept an invitation: as the signed-in user, or by creating an account."""
     invitation = _found(invitation_token)
     ATTEMPTS.check(limited_network(request.remote_addr))

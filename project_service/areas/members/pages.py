@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flask import Response, flash, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability, allowed, judge
 from project_service.access.api import json_response
@@ -42,7 +43,7 @@ OF_GROUP = "/groups/<path:group>/-/group_members"
 @pages.get(OF_GROUP, endpoint="list_group_members")
 @pages.signed_in
 @pages.allow(project=Ability.READ_PROJECT, group=Ability.READ_GROUP)
-def list_members(subject: ProjectOrGroup) -> Any:
+def list_members(subject: ProjectOrGroup) -> ResponseReturnValue:
     """Show the members of a place."""
     return _page(subject, _form(subject))
 
@@ -51,7 +52,7 @@ def list_members(subject: ProjectOrGroup) -> Any:
 @pages.post(OF_GROUP, endpoint="create_group_member")
 @pages.signed_in
 @pages.allow(project=Ability.ADMIN_PROJECT_MEMBERS, group=Ability.ADMIN_GROUP)
-def create_member(subject: ProjectOrGroup) -> Any:
+def create_member(subject: ProjectOrGroup) -> ResponseReturnValue:
     """Add a member."""
     form = _form(subject)
 
@@ -65,7 +66,7 @@ def create_member(subject: ProjectOrGroup) -> Any:
 @pages.get(f"{OF_GROUP}/<int:user_id>/edit", endpoint="edit_group_member")
 @pages.signed_in
 @pages.allow(project=Ability.ADMIN_PROJECT_MEMBERS, group=Ability.ADMIN_GROUP)
-def edit_member(subject: ProjectOrGroup, user_id: int) -> Any:
+def edit_member(subject: ProjectOrGroup, user_id: int) -> ResponseReturnValue:
     """Show the form of a membership."""
     member = queries.find_member(subject, user_id)
     form = RoleForm(obj=member)
@@ -79,7 +80,7 @@ def edit_member(subject: ProjectOrGroup, user_id: int) -> Any:
 @pages.post(f"{OF_GROUP}/<int:user_id>/edit", endpoint="update_group_member")
 @pages.signed_in
 @pages.allow(project=Ability.ADMIN_PROJECT_MEMBERS, group=Ability.ADMIN_GROUP)
-def update_member(subject: ProjectOrGroup, user_id: int) -> Any:
+def update_member(subject: ProjectOrGroup, user_id: int) -> ResponseReturnValue:
     """Change the role or the expiry date of a member."""
     member = queries.find_member(subject, user_id)
     form = RoleForm()
@@ -97,7 +98,7 @@ def update_member(subject: ProjectOrGroup, user_id: int) -> Any:
 @pages.get(f"{OF_GROUP}/<int:user_id>/remove", endpoint="ask_remove_group_member")
 @pages.signed_in
 @pages.allow(project=Ability.READ_PROJECT, group=Ability.READ_GROUP)
-def ask_remove_member(subject: ProjectOrGroup, user_id: int) -> Any:
+def ask_remove_member(subject: ProjectOrGroup, user_id: int) -> ResponseReturnValue:
     """Ask before a member is removed."""
     leaving = _judge_removal(subject, user_id)
     member = queries.find_member(subject, user_id)
@@ -114,7 +115,7 @@ def ask_remove_member(subject: ProjectOrGroup, user_id: int) -> Any:
 @pages.post(f"{OF_GROUP}/<int:user_id>/remove", endpoint="delete_group_member")
 @pages.signed_in
 @pages.allow(project=Ability.READ_PROJECT, group=Ability.READ_GROUP)
-def delete_member(subject: ProjectOrGroup, user_id: int) -> Any:
+def delete_member(subject: ProjectOrGroup, user_id: int) -> ResponseReturnValue:
     """Remove a member, or leave."""
     leaving = _judge_removal(subject, user_id)
     member = queries.find_member(subject, user_id)
@@ -137,7 +138,7 @@ def suggest_members(subject: ProjectOrGroup) -> Response:
 @pages.get(f"{OF_GROUP}/invitations/<int:invitation_id>/revoke", endpoint="ask_revoke_group_invitation")
 @pages.signed_in
 @pages.allow(project=Ability.ADMIN_PROJECT_MEMBERS, group=Ability.ADMIN_GROUP)
-def ask_revoke_invitation(subject: ProjectOrGroup, invitation_id: int) -> Any:
+def ask_revoke_invitation(subject: ProjectOrGroup, invitation_id: int) -> ResponseReturnValue:
     """Ask before an invitation is revoked."""
     invitation = invitations.find_invitation(subject, invitation_id)
     return confirmation(
@@ -153,7 +154,7 @@ def ask_revoke_invitation(subject: ProjectOrGroup, invitation_id: int) -> Any:
 @pages.post(f"{OF_GROUP}/invitations/<int:invitation_id>/revoke", endpoint="revoke_group_invitation")
 @pages.signed_in
 @pages.allow(project=Ability.ADMIN_PROJECT_MEMBERS, group=Ability.ADMIN_GROUP)
-def revoke_invitation(subject: ProjectOrGroup, invitation_id: int) -> Any:
+def revoke_invitation(subject: ProjectOrGroup, invitation_id: int) -> ResponseReturnValue:
     """Revoke an invitation."""
     invitations.revoke(subject, invitation_id)
     flash("The invitation was revoked.")
@@ -177,7 +178,7 @@ def _add(subject: ProjectOrGroup, form: MemberForm) -> str:
 @pages.post(f"{OF_PROJECT}/import")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_PROJECT_MEMBERS)
-def import_project_members(project: Project) -> Any:
+def import_project_members(project: Project) -> ResponseReturnValue:
     """Add the members of another project."""
     form = ImportMembersForm()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flask import flash, redirect, render_template, request
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability, allowed, judge
 from project_service.access.identity import caller, current_user
@@ -37,7 +38,7 @@ TABS = {"active": "Open", "closed": "Closed", "all": "All"}
 @pages.get(OF_PROJECT, endpoint="list_milestones")
 @pages.get(OF_GROUP, endpoint="list_group_milestones")
 @pages.allow(project=Ability.READ_MILESTONES, group=Ability.READ_GROUP)
-def list_milestones(owner: ProjectOrGroup) -> Any:
+def list_milestones(owner: ProjectOrGroup) -> ResponseReturnValue:
     """Show the milestones of a project or a group, with those of the groups above."""
     state = request.args.get("state", "active")
     state = state if state in TABS else "active"
@@ -50,7 +51,7 @@ def list_milestones(owner: ProjectOrGroup) -> Any:
 @pages.get(f"{OF_GROUP}/new", endpoint="new_group_milestone")
 @pages.signed_in
 @pages.allow(project=Ability.ADMIN_MILESTONES, group=Ability.ADMIN_GROUP_MILESTONES)
-def new_milestone(owner: ProjectOrGroup) -> Any:
+def new_milestone(owner: ProjectOrGroup) -> ResponseReturnValue:
     """Show the form for a new milestone."""
     return _render("edit", owner, milestone=None, form=MilestoneForm())
 
@@ -59,7 +60,7 @@ def new_milestone(owner: ProjectOrGroup) -> Any:
 @pages.post(f"{OF_GROUP}/new", endpoint="create_group_milestone")
 @pages.signed_in
 @pages.allow(project=Ability.ADMIN_MILESTONES, group=Ability.ADMIN_GROUP_MILESTONES)
-def create_milestone(owner: ProjectOrGroup) -> Any:
+def create_milestone(owner: ProjectOrGroup) -> ResponseReturnValue:
     """Create a milestone."""
     form = MilestoneForm()
     user = current_user()
@@ -71,7 +72,7 @@ def create_milestone(owner: ProjectOrGroup) -> Any:
 @pages.get(ONE, endpoint="show_milestone")
 @pages.get(ONE_OF_GROUP, endpoint="show_group_milestone")
 @pages.allow(project=Ability.READ_MILESTONES, group=Ability.READ_GROUP)
-def show_milestone(owner: ProjectOrGroup, iid: int) -> Any:
+def show_milestone(owner: ProjectOrGroup, iid: int) -> ResponseReturnValue:
     """Show one milestone."""
     milestone = find_milestone_by_iid(owner, iid)
     if isinstance(owner, Project):
@@ -83,7 +84,7 @@ def show_milestone(owner: ProjectOrGroup, iid: int) -> Any:
 @pages.get(f"{ONE_OF_GROUP}/edit", endpoint="edit_group_milestone")
 @pages.signed_in
 @pages.allow(project=Ability.ADMIN_MILESTONES, group=Ability.ADMIN_GROUP_MILESTONES)
-def edit_milestone(owner: ProjectOrGroup, iid: int) -> Any:
+def edit_milestone(owner: ProjectOrGroup, iid: int) -> ResponseReturnValue:
     """Show the form of one milestone."""
     milestone = find_milestone_by_iid(owner, iid)
     return _render("edit", owner, milestone=milestone, form=MilestoneForm(obj=milestone))
@@ -93,7 +94,7 @@ def edit_milestone(owner: ProjectOrGroup, iid: int) -> Any:
 @pages.post(f"{ONE_OF_GROUP}/edit", endpoint="update_group_milestone")
 @pages.signed_in
 @pages.allow(project=Ability.ADMIN_MILESTONES, group=Ability.ADMIN_GROUP_MILESTONES)
-def update_milestone(owner: ProjectOrGroup, iid: int) -> Any:
+def update_milestone(owner: ProjectOrGroup, iid: int) -> ResponseReturnValue:
     """Change a milestone."""
     milestone, form = find_milestone_by_iid(owner, iid), MilestoneForm()
     if form.accepted(lambda: milestone_rules.update_milestone(current_user(), milestone, **_fields(form))):
@@ -105,7 +106,7 @@ def update_milestone(owner: ProjectOrGroup, iid: int) -> Any:
 @pages.post(f"{ONE_OF_GROUP}/state", endpoint="change_group_state")
 @pages.signed_in
 @pages.allow(project=Ability.ADMIN_MILESTONES, group=Ability.ADMIN_GROUP_MILESTONES)
-def change_state(owner: ProjectOrGroup, iid: int) -> Any:
+def change_state(owner: ProjectOrGroup, iid: int) -> ResponseReturnValue:
     """Close or activate a milestone."""
     event = "close" if request.form.get("state_event") == "close" else "activate"
     milestone = milestone_rules.update_milestone(current_user(), find_milestone_by_iid(owner, iid), state_event=event)
@@ -116,7 +117,7 @@ def change_state(owner: ProjectOrGroup, iid: int) -> Any:
 @pages.get(f"{ONE_OF_GROUP}/delete", endpoint="ask_delete_group_milestone")
 @pages.signed_in
 @pages.allow(project=Ability.ADMIN_MILESTONES, group=Ability.ADMIN_GROUP_MILESTONES)
-def ask_delete_milestone(owner: ProjectOrGroup, iid: int) -> Any:
+def ask_delete_milestone(owner: ProjectOrGroup, iid: int) -> ResponseReturnValue:
     """Ask before a milestone is deleted."""
     milestone = find_milestone_by_iid(owner, iid)
     return confirmation(
@@ -132,7 +133,7 @@ def ask_delete_milestone(owner: ProjectOrGroup, iid: int) -> Any:
 @pages.post(f"{ONE_OF_GROUP}/delete", endpoint="delete_group_milestone")
 @pages.signed_in
 @pages.allow(project=Ability.ADMIN_MILESTONES, group=Ability.ADMIN_GROUP_MILESTONES)
-def delete_milestone(owner: ProjectOrGroup, iid: int) -> Any:
+def delete_milestone(owner: ProjectOrGroup, iid: int) -> ResponseReturnValue:
     """Delete a milestone."""
     milestone_rules.delete_milestone(current_user(), find_milestone_by_iid(owner, iid))
     return redirect(_list_address(owner))
@@ -141,7 +142,7 @@ def delete_milestone(owner: ProjectOrGroup, iid: int) -> Any:
 @pages.get(f"{ONE}/promote")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_MILESTONES)
-def ask_promote_milestone(project: Project, iid: int) -> Any:
+def ask_promote_milestone(project: Project, iid: int) -> ResponseReturnValue:
     """Ask before a milestone of the group takes the place of the project's one."""
     milestone = find_milestone_by_iid(project, iid)
     judge(caller(), Ability.ADMIN_GROUP_MILESTONES, project.namespace)
@@ -158,7 +159,7 @@ def ask_promote_milestone(project: Project, iid: int) -> Any:
 @pages.post(f"{ONE}/promote")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_MILESTONES)
-def promote_milestone(project: Project, iid: int) -> Any:
+def promote_milestone(project: Project, iid: int) -> ResponseReturnValue:
     """Make a milestone of the group of one of the project."""
     judge(caller(), Ability.ADMIN_GROUP_MILESTONES, project.namespace)
     promoted = milestone_rules.promote_milestone(find_milestone_by_iid(project, iid))

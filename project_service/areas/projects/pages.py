@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from flask import flash, redirect, render_template, request
+from flask.typing import ResponseReturnValue
 
 from project_service.access import first_commits
 from project_service.access.abilities import Ability, allowed
@@ -26,7 +25,7 @@ navigation.add(navigation.NavigationEntry("Overview", "", 0, Ability.READ_PROJEC
 @pages.get("/dashboard/projects", reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
-def list_projects() -> Any:
+def list_projects() -> ResponseReturnValue:
     """Show the projects of the current user."""
     search = request.args.get("search", "")
     statement = queries.projects_matching(
@@ -40,7 +39,7 @@ def list_projects() -> Any:
 @pages.get("/projects/new")
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
-def new_project() -> Any:
+def new_project() -> ResponseReturnValue:
     """Show the form for a new project."""
     return render_template("projects/new.html", form=_form())
 
@@ -48,7 +47,7 @@ def new_project() -> Any:
 @pages.post("/projects/new")
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
-def create_project() -> Any:
+def create_project() -> ResponseReturnValue:
     """Create a project."""
     form = _form()
 
@@ -75,14 +74,14 @@ def create_project() -> Any:
 @pages.get("/<path:project>/-/settings/<page>")
 @pages.signed_in
 @pages.allow(Ability.READ_PROJECT)
-def show_settings(project: Project, page: str) -> Any:
+def show_settings(project: Project, page: str) -> ResponseReturnValue:
     """Show a settings page of a project."""
     if page not in sections.PAGES:
         raise UnknownRoute
     return sections.show(project, page)
 
 
-def show_project(project: Project) -> Any:
+def show_project(project: Project) -> ResponseReturnValue:
     """Show a project; the route of full paths calls this function."""
     return render_template("projects/show.html", project=project)
 

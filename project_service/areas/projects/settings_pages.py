@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flask import flash, redirect
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability, allowed, judge
 from project_service.access.identity import caller, current_user
@@ -73,7 +74,7 @@ for _name, _title, _order, _ability, _fill in (
 @pages.post(f"{BASE_PATH}/details")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_PROJECT)
-def save_details(project: Project) -> Any:
+def save_details(project: Project) -> ResponseReturnValue:
     """Change name, description, topics, default branch and visibility."""
     form = DetailsForm()
     owner = allowed(caller(), Ability.OWN_PROJECT, project)
@@ -87,7 +88,7 @@ def save_details(project: Project) -> Any:
 @pages.post(f"{BASE_PATH}/features")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_PROJECT)
-def save_features(project: Project) -> Any:
+def save_features(project: Project) -> ResponseReturnValue:
     """Switch features on or off."""
     form = FeaturesForm.sent(project)
     if form.accepted(lambda: _update(project, form.fields())):
@@ -98,7 +99,7 @@ def save_features(project: Project) -> Any:
 @pages.post(f"{BASE_PATH}/path")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_PROJECT)
-def save_path(project: Project) -> Any:
+def save_path(project: Project) -> ResponseReturnValue:
     """Change the last part of the address."""
     form = PathForm()
     if form.accepted(lambda: _update(project, {"path": (form.path.data or "").strip()})):
@@ -109,7 +110,7 @@ def save_path(project: Project) -> Any:
 @pages.post(f"{BASE_PATH}/transfer")
 @pages.signed_in
 @pages.allow(Ability.OWN_PROJECT)
-def transfer(project: Project) -> Any:
+def transfer(project: Project) -> ResponseReturnValue:
     """Move a project to another namespace."""
     form = _transfer_form(project)
 
@@ -128,7 +129,7 @@ def transfer(project: Project) -> Any:
 @pages.post(f"{BASE_PATH}/archive")
 @pages.signed_in
 @pages.allow(Ability.OWN_PROJECT)
-def archive(project: Project) -> Any:
+def archive(project: Project) -> ResponseReturnValue:
     """Archive a project."""
     service.archive_project(project, archived=True)
     return _saved(project, "archive", "The project is archived.")
@@ -137,7 +138,7 @@ def archive(project: Project) -> Any:
 @pages.post(f"{BASE_PATH}/unarchive")
 @pages.signed_in
 @pages.allow(Ability.OWN_PROJECT)
-def unarchive(project: Project) -> Any:
+def unarchive(project: Project) -> ResponseReturnValue:
     """Make an archived project active again."""
     service.archive_project(project, archived=False)
     return _saved(project, "archive", "The project is active again.")
@@ -146,7 +147,7 @@ def unarchive(project: Project) -> Any:
 @pages.post(f"{BASE_PATH}/delete")
 @pages.signed_in
 @pages.allow(Ability.OWN_PROJECT)
-def delete(project: Project) -> Any:
+def delete(project: Project) -> ResponseReturnValue:
     """Delete a project whose full path was typed."""
     form = DeleteForm()
 
@@ -172,6 +173,6 @@ def _transfer_form(project: Project, **options: Any) -> TransferForm:
     return form
 
 
-def _saved(project: Project, section: str, text: str) -> Any:
+def _saved(project: Project, section: str, text: str) -> ResponseReturnValue:
     flash(text)
     return redirect(f"/{project.full_path}/-/settings/general#{section}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flask import redirect, request, url_for
+from flask.typing import ResponseReturnValue
 
 from project_service.access import branch_protection
 from project_service.access.abilities import Ability
@@ -80,7 +81,7 @@ sections.add(
 @pages.post(TAGS, reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.ADMIN_PROTECTED_TAGS)
-def create_protected_tag(project: Project) -> Any:
+def create_protected_tag(project: Project) -> ResponseReturnValue:
     """Protect a tag, or preview the tags that a wildcard covers."""
     form = ProtectedTagForm()
     if "preview" in request.form:
@@ -95,7 +96,7 @@ def create_protected_tag(project: Project) -> Any:
 @pages.post(BRANCHES, reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.ADMIN_PROTECTED_BRANCHES)
-def create_protected_branch(project: Project) -> Any:
+def create_protected_branch(project: Project) -> ResponseReturnValue:
     """Protect a branch, or preview the branches that a wildcard covers."""
     form = ProtectedBranchForm()
     if "preview" in request.form:
@@ -115,7 +116,7 @@ def create_protected_branch(project: Project) -> Any:
 @pages.get(f"{TAGS}/<int:tag_id>/unprotect")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_PROTECTED_TAGS)
-def ask_delete_protected_tag(project: Project, tag_id: int) -> Any:
+def ask_delete_protected_tag(project: Project, tag_id: int) -> ResponseReturnValue:
     """Ask before the protection is removed."""
     tag = queries.find_protected_ref_by_id(ProtectedTag, project, tag_id)
     question = f"Unprotect {tag.name}? Unless another rule covers them, developers can then create such tags."
@@ -125,7 +126,7 @@ def ask_delete_protected_tag(project: Project, tag_id: int) -> Any:
 @pages.get(f"{BRANCHES}/<int:protected_branch_id>/unprotect")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_PROTECTED_BRANCHES)
-def ask_delete_protected_branch(project: Project, protected_branch_id: int) -> Any:
+def ask_delete_protected_branch(project: Project, protected_branch_id: int) -> ResponseReturnValue:
     """Ask before the protection is removed."""
     branch = queries.find_protected_ref_by_id(ProtectedBranch, project, protected_branch_id)
     question = (
@@ -138,7 +139,7 @@ def ask_delete_protected_branch(project: Project, protected_branch_id: int) -> A
 @pages.post(f"{TAGS}/<int:tag_id>/unprotect")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_PROTECTED_TAGS)
-def delete_protected_tag(project: Project, tag_id: int) -> Any:
+def delete_protected_tag(project: Project, tag_id: int) -> ResponseReturnValue:
     """Remove the protection."""
     branch_protection.delete_protection(queries.find_protected_ref_by_id(ProtectedTag, project, tag_id))
     return redirect(_settings(project))
@@ -147,7 +148,7 @@ def delete_protected_tag(project: Project, tag_id: int) -> Any:
 @pages.post(f"{BRANCHES}/<int:protected_branch_id>/unprotect")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_PROTECTED_BRANCHES)
-def delete_protected_branch(project: Project, protected_branch_id: int) -> Any:
+def delete_protected_branch(project: Project, protected_branch_id: int) -> ResponseReturnValue:
     """Remove the protection."""
     branch_protection.delete_protection(queries.find_protected_ref_by_id(ProtectedBranch, project, protected_branch_id))
     return redirect(_settings(project))
@@ -157,7 +158,7 @@ def _preview(pattern: str, names: list[str]) -> dict[str, Any]:
     return {"pattern": pattern, **examples(pattern, names)}
 
 
-def _confirmation(project: Project, title: str, question: str) -> Any:
+def _confirmation(project: Project, title: str, question: str) -> str:
     return confirmation(title=title, question=question, button="Unprotect", back=_settings(project), project=project)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flask import render_template, request
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability, judge
 from project_service.access.identity import caller
@@ -28,7 +29,7 @@ PROBLEMS = {
 @pages.get("/search", reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
-def search_everything() -> Any:
+def search_everything() -> ResponseReturnValue:
     """Show what is found, in the project or group that the address names, or everywhere."""
     search = _search()
     scopes = service.scopes_of(search.level)

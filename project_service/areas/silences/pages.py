@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flask import flash, redirect, render_template, request
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller, current_user
@@ -33,7 +34,7 @@ navigation.add(navigation.NavigationEntry("Silences", ADDRESS, 45, Ability.READ_
 @pages.get(OF_GROUP, endpoint="list_group_silences")
 @pages.signed_in
 @pages.allow(project=Ability.READ_SILENCES, group=Ability.READ_GROUP_NOTIFICATIONS)
-def list_silences(owner: SilenceOwner) -> Any:
+def list_silences(owner: SilenceOwner) -> ResponseReturnValue:
     """Show the silences of a project or group and of the groups above it."""
     state = request.args.get("state", "")
     state = state if state in STATES else ""
@@ -46,7 +47,7 @@ def list_silences(owner: SilenceOwner) -> Any:
 @pages.get(f"{OF_GROUP}/new", endpoint="new_group_silence")
 @pages.signed_in
 @pages.allow(project=Ability.CREATE_SILENCES, group=Ability.ADMIN_GROUP_NOTIFICATIONS)
-def new_silence(owner: SilenceOwner) -> Any:
+def new_silence(owner: SilenceOwner) -> ResponseReturnValue:
     """Show the form of a new silence; the query may name values of matchers."""
     given = [(name, request.args[name][:MAX_VALUE_CHARACTERS]) for name in FIELDS if request.args.get(name)]
     matchers = [{"field": name, "operator": IS, "value": value} for name, value in given]
@@ -57,7 +58,7 @@ def new_silence(owner: SilenceOwner) -> Any:
 @pages.post(f"{OF_GROUP}/new", endpoint="create_group_silence")
 @pages.signed_in
 @pages.allow(project=Ability.CREATE_SILENCES, group=Ability.ADMIN_GROUP_NOTIFICATIONS)
-def create_silence(owner: SilenceOwner) -> Any:
+def create_silence(owner: SilenceOwner) -> ResponseReturnValue:
     """Create a silence."""
     form, is_maintainer = SilenceForm(), _is_maintainer(owner)
     created = form.accepted(
@@ -74,7 +75,7 @@ def create_silence(owner: SilenceOwner) -> Any:
 @pages.get(f"{OF_GROUP}/<int:silence_id>", endpoint="show_group_silence")
 @pages.signed_in
 @pages.allow(project=Ability.READ_SILENCES, group=Ability.READ_GROUP_NOTIFICATIONS)
-def show_silence(owner: SilenceOwner, silence_id: int) -> Any:
+def show_silence(owner: SilenceOwner, silence_id: int) -> ResponseReturnValue:
     """Show a silence, with its form for those who may change it."""
     silence = queries.find_silence(owner, silence_id)
     return _form(owner, form_of(silence), silence)
@@ -84,7 +85,7 @@ def show_silence(owner: SilenceOwner, silence_id: int) -> Any:
 @pages.post(f"{OF_GROUP}/<int:silence_id>", endpoint="update_group_silence")
 @pages.signed_in
 @pages.allow(project=Ability.CREATE_SILENCES, group=Ability.ADMIN_GROUP_NOTIFICATIONS)
-def update_silence(owner: SilenceOwner, silence_id: int) -> Any:
+def update_silence(owner: SilenceOwner, silence_id: int) -> ResponseReturnValue:
     """Change a silence."""
     silence, form = queries.find_own_silence(owner, silence_id), SilenceForm()
     fields = form.changed_fields if silence.state == ACTIVE else form.new_fields
@@ -101,7 +102,7 @@ def update_silence(owner: SilenceOwner, silence_id: int) -> Any:
 @pages.post(f"{OF_GROUP}/<int:silence_id>/end", endpoint="end_group_silence")
 @pages.signed_in
 @pages.allow(project=Ability.CREATE_SILENCES, group=Ability.ADMIN_GROUP_NOTIFICATIONS)
-def end_silence(owner: SilenceOwner, silence_id: int) -> Any:
+def end_silence(owner: SilenceOwner, silence_id: int) -> ResponseReturnValue:
     """End a silence now."""
     silence = queries.find_own_silence(owner, silence_id)
     service.end_silence(current_user(), owner, silence, is_maintainer=_is_maintainer(owner))

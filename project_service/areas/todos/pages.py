@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flask import redirect, render_template, request
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability
 from project_service.access.identity import caller
@@ -32,7 +33,7 @@ navigation.add(navigation.NavigationEntry("To-do list", BASE_PATH, 20, Ability.S
 @pages.get(BASE_PATH)
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
-def list_todos() -> Any:
+def list_todos() -> ResponseReturnValue:
     """Show the to-do items of the current user, those to be done or those that are done."""
     return _page(Form())
 
@@ -40,7 +41,7 @@ def list_todos() -> Any:
 @pages.post(f"{BASE_PATH}/<int:todo_id>/<any(done,restore):change>")
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
-def change_todo_item(todo_id: int, change: str) -> Any:
+def change_todo_item(todo_id: int, change: str) -> ResponseReturnValue:
     """Mark a to-do item as done, or as to be done again."""
     todo = todos.find_todo(caller().user_id or 0, todo_id)
 
@@ -56,12 +57,12 @@ def change_todo_item(todo_id: int, change: str) -> Any:
 @pages.post(f"{BASE_PATH}/done")
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
-def finish_all_todos() -> Any:
+def finish_all_todos() -> ResponseReturnValue:
     """Mark all to-do items of the current user as done."""
     return _acted(lambda: todos.finish_these(caller().user_id or 0, queries.ids_of(caller())), done=False)
 
 
-def _acted(act: Callable[[], Any], *, done: bool) -> Any:
+def _acted(act: Callable[[], Any], *, done: bool) -> ResponseReturnValue:
     form = Form()
     if form.accepted(act):
         return redirect(f"{BASE_PATH}?state=done" if done else BASE_PATH)

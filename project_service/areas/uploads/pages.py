@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from flask import Response, request
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability, judge
 from project_service.access.api import json_response
@@ -52,7 +51,7 @@ def preview_text(project: Project) -> str:
 @pages.large_body(service.max_body_bytes)
 @pages.signed_in
 @pages.allow(Ability.UPLOAD_FILES)
-def create_upload(project: Project) -> Any:
+def create_upload(project: Project) -> ResponseReturnValue:
     """Upload a file that was pasted or dropped into a field, for scripts."""
     file = request.files.get("file")
     if file is None:

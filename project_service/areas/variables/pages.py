@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from flask import redirect, render_template, request
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability
 from project_service.access.page_parts import navigation, sections
@@ -59,7 +60,7 @@ sections.add(
 @pages.get(OF_GROUP)
 @pages.signed_in
 @pages.allow(Ability.ADMIN_GROUP)
-def show_group_variables(group: Group) -> Any:
+def show_group_variables(group: Group) -> ResponseReturnValue:
     """Show the variables of a group."""
     return _list(group)
 
@@ -67,7 +68,7 @@ def show_group_variables(group: Group) -> Any:
 @pages.get(OF_INSTANCE)
 @pages.signed_in
 @pages.allow(Ability.ADMINISTER)
-def show_instance_variables() -> Any:
+def show_instance_variables() -> ResponseReturnValue:
     """Show the variables of the instance."""
     return _list(None)
 
@@ -77,7 +78,7 @@ def show_instance_variables() -> Any:
 @pages.post(f"{OF_INSTANCE}/variables", endpoint="create_instance_variable")
 @pages.signed_in
 @pages.allow(project=Ability.ADMIN_VARIABLES, group=Ability.ADMIN_GROUP, instance=Ability.ADMINISTER)
-def create_variable(owner: VariableOwner) -> Any:
+def create_variable(owner: VariableOwner) -> ResponseReturnValue:
     """Add a variable."""
     form = _new_form(owner)
     if form.accepted(lambda: service.create_variable(owner, **_fields(form), key=form.key.data)):
@@ -90,7 +91,7 @@ def create_variable(owner: VariableOwner) -> Any:
 @pages.get(f"{OF_INSTANCE}/variables/<int:variable_id>/edit", endpoint="edit_instance_variable")
 @pages.signed_in
 @pages.allow(project=Ability.ADMIN_VARIABLES, group=Ability.ADMIN_GROUP, instance=Ability.ADMINISTER)
-def edit_variable(owner: VariableOwner, variable_id: int) -> Any:
+def edit_variable(owner: VariableOwner, variable_id: int) -> ResponseReturnValue:
     """Show the form of one variable; its value is recorded as read."""
     variable = queries.find_variable_by_id(owner, variable_id)
     form = _form_of(variable)(obj=variable)
@@ -106,7 +107,7 @@ def edit_variable(owner: VariableOwner, variable_id: int) -> Any:
 @pages.post(f"{OF_INSTANCE}/variables/<int:variable_id>/edit", endpoint="update_instance_variable")
 @pages.signed_in
 @pages.allow(project=Ability.ADMIN_VARIABLES, group=Ability.ADMIN_GROUP, instance=Ability.ADMINISTER)
-def update_variable(owner: VariableOwner, variable_id: int) -> Any:
+def update_variable(owner: VariableOwner, variable_id: int) -> ResponseReturnValue:
     """Change a variable."""
     variable = queries.find_variable_by_id(owner, variable_id)
     form = _form_of(variable)()
@@ -124,7 +125,7 @@ def update_variable(owner: VariableOwner, variable_id: int) -> Any:
 @pages.get(f"{OF_INSTANCE}/variables/<int:variable_id>/delete", endpoint="ask_delete_instance_variable")
 @pages.signed_in
 @pages.allow(project=Ability.ADMIN_VARIABLES, group=Ability.ADMIN_GROUP, instance=Ability.ADMINISTER)
-def ask_delete_variable(owner: VariableOwner, variable_id: int) -> Any:
+def ask_delete_variable(owner: VariableOwner, variable_id: int) -> ResponseReturnValue:
     """Ask before a variable is deleted."""
     variable = queries.find_variable_by_id(owner, variable_id)
     scope = "" if owner is None else f" ({variable.environment_scope})"
@@ -143,13 +144,13 @@ def ask_delete_variable(owner: VariableOwner, variable_id: int) -> Any:
 @pages.post(f"{OF_INSTANCE}/variables/<int:variable_id>/delete", endpoint="delete_instance_variable")
 @pages.signed_in
 @pages.allow(project=Ability.ADMIN_VARIABLES, group=Ability.ADMIN_GROUP, instance=Ability.ADMINISTER)
-def delete_variable(owner: VariableOwner, variable_id: int) -> Any:
+def delete_variable(owner: VariableOwner, variable_id: int) -> ResponseReturnValue:
     """Delete a variable."""
     service.delete_variable(queries.find_variable_by_id(owner, variable_id))
     return redirect(_settings(owner))
 
 
-def _list(owner: VariableOwner, *, status: int = 200, **filled: Any) -> Any:
+def _list(owner: VariableOwner, *, status: int = 200, **filled: Any) -> ResponseReturnValue:
     """Render the page with the list; ``filled`` has a form to show again that was refused."""
     if isinstance(owner, Project):
         return sections.show(owner, "ci_cd", status=status, **filled)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flask import flash, redirect, render_template, request
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
@@ -101,7 +102,7 @@ def fill_disabled(project: Project) -> dict[str, Any]:
 panels.add(panels.Panel("project", 1, "webhooks/disabled.html", fill_disabled))
 
 
-def list_hooks(place: HookPlace, owner: Owner) -> Any:
+def list_hooks(place: HookPlace, owner: Owner) -> ResponseReturnValue:
     """Show the hooks of an owner."""
     return render_template(
         "webhooks/list.html",
@@ -114,12 +115,12 @@ def list_hooks(place: HookPlace, owner: Owner) -> Any:
     )
 
 
-def new_hook(place: HookPlace, owner: Owner) -> Any:
+def new_hook(place: HookPlace, owner: Owner) -> ResponseReturnValue:
     """Show the form of a new hook."""
     return _form(place, owner, HookForm(formdata=None))
 
 
-def create_hook(place: HookPlace, owner: Owner) -> Any:
+def create_hook(place: HookPlace, owner: Owner) -> ResponseReturnValue:
     """Create a hook."""
     form = HookForm()
     created = form.accepted(lambda: service.create_hook(owner, **form.fields(place.offered)))
@@ -129,13 +130,13 @@ def create_hook(place: HookPlace, owner: Owner) -> Any:
     return redirect(_address(place, owner, created.result.id))
 
 
-def show_hook(place: HookPlace, owner: Owner, hook_id: int) -> Any:
+def show_hook(place: HookPlace, owner: Owner, hook_id: int) -> ResponseReturnValue:
     """Show a hook: its form, and what was sent to it."""
     hook = queries.find_hook(owner, hook_id)
     return _form(place, owner, form_of(hook), hook)
 
 
-def update_hook(place: HookPlace, owner: Owner, hook_id: int) -> Any:
+def update_hook(place: HookPlace, owner: Owner, hook_id: int) -> ResponseReturnValue:
     """Change a hook."""
     hook, form = queries.find_hook(owner, hook_id), HookForm()
 
@@ -152,7 +153,7 @@ def update_hook(place: HookPlace, owner: Owner, hook_id: int) -> Any:
     return redirect(_address(place, owner, hook_id))
 
 
-def ask_delete_hook(place: HookPlace, owner: Owner, hook_id: int) -> Any:
+def ask_delete_hook(place: HookPlace, owner: Owner, hook_id: int) -> str:
     """Ask before a hook is deleted."""
     queries.find_hook(owner, hook_id)
     question = "Are you sure you want to delete this webhook? Its log and the events that wait for it are deleted, too."
@@ -161,21 +162,21 @@ def ask_delete_hook(place: HookPlace, owner: Owner, hook_id: int) -> Any:
     return confirmation("Delete webhook", question, "Delete webhook", back, **subject)
 
 
-def delete_hook(place: HookPlace, owner: Owner, hook_id: int) -> Any:
+def delete_hook(place: HookPlace, owner: Owner, hook_id: int) -> ResponseReturnValue:
     """Delete a hook."""
     service.delete_hook(owner, queries.find_hook(owner, hook_id))
     flash("Webhook deleted")
     return redirect(place.address(owner))
 
 
-def enable_hook(place: HookPlace, owner: Owner, hook_id: int) -> Any:
+def enable_hook(place: HookPlace, owner: Owner, hook_id: int) -> ResponseReturnValue:
     """End the disabling of a hook."""
     service.enable_hook(owner, queries.find_hook(owner, hook_id))
     flash("Webhook enabled")
     return redirect(_address(place, owner, hook_id))
 
 
-def test_hook(place: HookPlace, owner: Owner, hook_id: int) -> Any:
+def test_hook(place: HookPlace, owner: Owner, hook_id: int) -> ResponseReturnValue:
     """Send an event of a kind now."""
     hook, flag = queries.find_hook(owner, hook_id), request.form.get("trigger", "")
     service.check_rate(caller(), service.TESTS, owner)
@@ -186,7 +187,7 @@ def test_hook(place: HookPlace, owner: Owner, hook_id: int) -> Any:
     return redirect(_address(place, owner, hook_id))
 
 
-def show_attempt(place: HookPlace, owner: Owner, hook_id: int, log_id: int) -> Any:
+def show_attempt(place: HookPlace, owner: Owner, hook_id: int, log_id: int) -> ResponseReturnValue:
     """Show request and answer of an attempt."""
     hook = queries.find_hook(owner, hook_id)
     attempt = queries.find_attempt(hook, log_id)
@@ -201,7 +202,7 @@ def show_attempt(place: HookPlace, owner: Owner, hook_id: int, log_id: int) -> A
     )
 
 
-def resend_attempt(place: HookPlace, owner: Owner, hook_id: int, log_id: int) -> Any:
+def resend_attempt(place: HookPlace, owner: Owner, hook_id: int, log_id: int) -> ResponseReturnValue:
     """Repeat an attempt."""
     hook = queries.find_hook(owner, hook_id)
     attempt = queries.find_attempt(hook, log_id)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flask import flash, redirect, render_template, request
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability
 from project_service.access.identity import caller
@@ -35,7 +36,7 @@ navigation.add(navigation.NavigationEntry("Users", USERS, 10, Ability.ADMINISTER
 @pages.get(USERS)
 @pages.signed_in
 @pages.allow(Ability.ADMINISTER)
-def list_users() -> Any:
+def list_users() -> ResponseReturnValue:
     """Show the users, the newest first, filtered by state and text."""
     search, state = request.args.get("search", ""), request.args.get("state", "all")
     filters = {"search": search, "order_by": "id", "sort": "desc", state: True}
@@ -47,7 +48,7 @@ def list_users() -> Any:
 @pages.get(f"{USERS}/new")
 @pages.signed_in
 @pages.allow(Ability.ADMINISTER)
-def new_user() -> Any:
+def new_user() -> ResponseReturnValue:
     """Show the form for a new user."""
     return render_template("accounts/admin/new.html", form=NewUserForm())
 
@@ -55,7 +56,7 @@ def new_user() -> Any:
 @pages.post(f"{USERS}/new")
 @pages.signed_in
 @pages.allow(Ability.ADMINISTER)
-def create_user() -> Any:
+def create_user() -> ResponseReturnValue:
     """Create a user and show the first password once."""
     form = NewUserForm()
     fields = {name: form[name].data for name in ("name", "username", "email", "admin")}
@@ -68,7 +69,7 @@ def create_user() -> Any:
 @pages.get(f"{USERS}/<int:user_id>")
 @pages.signed_in
 @pages.allow(Ability.ADMINISTER)
-def show_user(user_id: int) -> Any:
+def show_user(user_id: int) -> ResponseReturnValue:
     """Show a user and what can be done."""
     return _page(find_user(user_id))
 
@@ -76,7 +77,7 @@ def show_user(user_id: int) -> Any:
 @pages.post(f"{USERS}/<int:user_id>/<action>")
 @pages.signed_in
 @pages.allow(Ability.ADMINISTER)
-def change_user(user_id: int, action: str) -> Any:
+def change_user(user_id: int, action: str) -> ResponseReturnValue:
     """Block or unblock a user, or change whether they are an administrator."""
     if action not in ACTIONS:
         raise UnknownRoute
@@ -92,7 +93,7 @@ def change_user(user_id: int, action: str) -> Any:
 @pages.post(f"{USERS}/<int:user_id>/reset_password")
 @pages.signed_in
 @pages.allow(Ability.ADMINISTER)
-def reset_password(user_id: int) -> Any:
+def reset_password(user_id: int) -> ResponseReturnValue:
     """Set a random password, end the sessions, and show the password once."""
     user = find_user(user_id)
     _refuse_own(user)
@@ -102,7 +103,7 @@ def reset_password(user_id: int) -> Any:
 @pages.post(f"{USERS}/<int:user_id>/delete")
 @pages.signed_in
 @pages.allow(Ability.ADMINISTER)
-def delete_user(user_id: int) -> Any:
+def delete_user(user_id: int) -> ResponseReturnValue:
     """Delete a user whose username was typed."""
     user, form = find_user(user_id), DeleteUserForm()
     _refuse_own(user)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from flask import flash, redirect, render_template, session
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import SESSION_KEY, caller, current_user
@@ -30,7 +29,7 @@ navigation.add(navigation.NavigationEntry("Sessions", SESSIONS, 20, Ability.SIGN
 @pages.get(PROFILE)
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
-def show_profile() -> Any:
+def show_profile() -> ResponseReturnValue:
     """Show the form for name, e-mail address, theme and time zone."""
     return render_template("accounts/profile.html", form=ProfileForm(obj=current_user()))
 
@@ -39,7 +38,7 @@ def show_profile() -> Any:
 @pages.own_transactions
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
-def save_profile() -> Any:
+def save_profile() -> ResponseReturnValue:
     """Change name, e-mail address, theme and time zone."""
     form, user = ProfileForm(), current_user()
     fields = {"name": form.name.data or "", "email": (form.email.data or "").strip(), "theme": form.theme.data}
@@ -65,7 +64,7 @@ def save_profile() -> Any:
 @pages.with_expired_password
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
-def show_password() -> Any:
+def show_password() -> ResponseReturnValue:
     """Show the form for a new password."""
     return render_template("accounts/password.html", form=PasswordForm(), expired=caller().password_expired)
 
@@ -75,7 +74,7 @@ def show_password() -> Any:
 @pages.with_expired_password
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
-def save_password() -> Any:
+def save_password() -> ResponseReturnValue:
     """Change the password and end the other sessions."""
     form, user = PasswordForm(), current_user()
 
@@ -96,7 +95,7 @@ def save_password() -> Any:
 @pages.get(SESSIONS)
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
-def list_sessions() -> Any:
+def list_sessions() -> ResponseReturnValue:
     """Show the browsers that are signed in."""
     sessions = list(db.session.scalars(queries.sessions_of(caller().user_id or 0)))
     current = digest_of(str(session.get(SESSION_KEY, "")))
@@ -106,7 +105,7 @@ def list_sessions() -> Any:
 @pages.post(f"{SESSIONS}/<int:session_id>/end")
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
-def end_session(session_id: int) -> Any:
+def end_session(session_id: int) -> ResponseReturnValue:
     """Sign out one browser."""
     sign_in_sessions.end_session(current_user(), session_id)
     flash("The session was ended.")
@@ -116,14 +115,14 @@ def end_session(session_id: int) -> Any:
 @pages.post(f"{SESSIONS}/end_others")
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
-def end_other_sessions() -> Any:
+def end_other_sessions() -> ResponseReturnValue:
     """Sign out all browsers but this one."""
     sign_in_sessions.end_sessions(current_user(), besides=str(session.get(SESSION_KEY, "")))
     flash("All other sessions were ended.")
     return redirect(SESSIONS)
 
 
-def show_user(user: User) -> Any:
+def show_user(user: User) -> ResponseReturnValue:
     """Show the profile of a user; the route of full paths calls this function."""
     hidden = user.private_profile and caller().user_id != user.id and not allowed(caller(), Ability.ADMINISTER)
     return render_template("accounts/show.html", user=user, hidden=hidden)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from flask import redirect, render_template, request, session, url_for
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability
 from project_service.access.identity import SESSION_KEY, caller
@@ -27,7 +26,7 @@ WRONG_LOGIN = "Invalid login or password."
 
 @sessions.get("/users/sign_in")
 @sessions.allow(Ability.ANYBODY)
-def sign_in() -> Any:
+def sign_in() -> ResponseReturnValue:
     """Show the sign-in form."""
     if caller().user_id is not None:
         return back_to(request.args.get("next"), url_for(HOME))
@@ -37,7 +36,7 @@ def sign_in() -> Any:
 @sessions.post("/users/sign_in")
 @sessions.own_transactions
 @sessions.allow(Ability.ANYBODY)
-def create_session() -> Any:
+def create_session() -> ResponseReturnValue:
     """Sign in."""
     form = SignInForm()
     if not form.validate():
@@ -72,7 +71,7 @@ def _sign_in(form: SignInForm) -> str:
 @sessions.with_expired_password
 @sessions.without_two_factor
 @sessions.allow(Ability.ANYBODY)
-def delete_session() -> Any:
+def delete_session() -> ResponseReturnValue:
     """Sign out."""
     if secret := session.get(SESSION_KEY):
         sign_in_sessions.sign_out(str(secret))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from flask import flash, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability
 from project_service.access.pages import SIGN_IN, PageBlueprint
@@ -21,14 +20,14 @@ SENT = "If an account has this e-mail address, a mail with a link is on its way.
 
 @pages.get(REQUEST)
 @pages.allow(Ability.ANYBODY)
-def ask_reset() -> Any:
+def ask_reset() -> ResponseReturnValue:
     """Show the form that asks for a mail."""
     return _request_page(ResetRequestForm())
 
 
 @pages.post(REQUEST)
 @pages.allow(Ability.ANYBODY)
-def request_reset() -> Any:
+def request_reset() -> ResponseReturnValue:
     """Ask for a mail; the answer is the same for addresses that no user has."""
     form = ResetRequestForm()
     if not form.validate() or len(form.email.data or "") > MAX_EMAIL_LENGTH or not mail.is_on():
@@ -47,7 +46,7 @@ def _request_page(form: ResetRequestForm) -> str:
 
 @pages.get(RESET)
 @pages.allow(Ability.ANYBODY)
-def show_reset() -> Any:
+def show_reset() -> ResponseReturnValue:
     """Show the form for a new password; the link is not used up by looking at it."""
     form = NewPasswordForm(formdata=None)
     form.reset_password_token.data = request.args.get("reset_password_token", "")
@@ -56,7 +55,7 @@ def show_reset() -> Any:
 
 @pages.post(RESET)
 @pages.allow(Ability.ANYBODY)
-def reset_password() -> Any:
+def reset_password() -> ResponseReturnValue:
     """Set a new password."""
     form = NewPasswordForm()
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from flask import flash, redirect, render_template, request, session, url_for
+from flask.typing import ResponseReturnValue
 
 from project_service.access import audit
 from project_service.access.abilities import Ability
@@ -28,7 +27,7 @@ navigation.add(navigation.NavigationEntry("Two-factor authentication", SETUP, 15
 
 @pages.get(SECOND_STEP)
 @pages.allow(Ability.ANYBODY)
-def ask_code() -> Any:
+def ask_code() -> ResponseReturnValue:
     """Ask for a code after the password was right."""
     if signing_in.waiting_user() is None:
         return redirect(url_for(SIGN_IN, next=request.args.get("next")))
@@ -37,7 +36,7 @@ def ask_code() -> Any:
 
 @pages.post(SECOND_STEP)
 @pages.allow(Ability.ANYBODY)
-def check_code() -> Any:
+def check_code() -> ResponseReturnValue:
     """Sign in with a code."""
     user, form = signing_in.waiting_user(), CodeForm()
     if user is None:
@@ -61,7 +60,7 @@ def check_code() -> Any:
 @pages.without_two_factor
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
-def show_two_factor() -> Any:
+def show_two_factor() -> ResponseReturnValue:
     """Show the setup with its QR code or, after that, the recovery codes left."""
     user = current_user()
     if user.two_factor_enabled:
@@ -76,7 +75,7 @@ def show_two_factor() -> Any:
 @pages.without_two_factor
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
-def enable_two_factor() -> Any:
+def enable_two_factor() -> ResponseReturnValue:
     """Switch two-factor authentication on with a code, and show the recovery codes once."""
     user, form = current_user(), SetupForm()
     secret = two_factor.secret_of(session.get(SETUP_KEY), user)
@@ -102,7 +101,7 @@ def enable_two_factor() -> Any:
 @pages.own_transactions
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
-def replace_codes() -> Any:
+def replace_codes() -> ResponseReturnValue:
     """Replace the recovery codes and show the new ones once."""
     user, form = current_user(), OwnPasswordForm(prefix="codes-")
     if not user.two_factor_enabled:
@@ -116,7 +115,7 @@ def replace_codes() -> Any:
 @pages.own_transactions
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
-def disable_two_factor() -> Any:
+def disable_two_factor() -> ResponseReturnValue:
     """Switch two-factor authentication off, and end all other sessions."""
     user, form = current_user(), OwnPasswordForm(prefix="disable-")
     if not user.two_factor_enabled:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flask import redirect, render_template, url_for
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability
 from project_service.access.identity import caller, current_user
@@ -26,7 +27,7 @@ navigation.add(navigation.NavigationEntry("Access tokens", TOKENS, 30, Ability.S
 @pages.get(TOKENS)
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
-def list_tokens() -> Any:
+def list_tokens() -> ResponseReturnValue:
     """Show the access tokens of the current user."""
     return _tokens(TokenForm())
 
@@ -34,7 +35,7 @@ def list_tokens() -> Any:
 @pages.post(TOKENS)
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
-def create_token() -> Any:
+def create_token() -> ResponseReturnValue:
     """Create an access token and show its secret once."""
     form = TokenForm()
 
@@ -50,7 +51,7 @@ def create_token() -> Any:
 @pages.get(f"{TOKENS}/<int:token_id>/revoke")
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
-def ask_revoke_token(token_id: int) -> Any:
+def ask_revoke_token(token_id: int) -> ResponseReturnValue:
     """Ask for confirmation before an access token is revoked."""
     token = _own_token(token_id)
     return confirmation(
@@ -64,7 +65,7 @@ def ask_revoke_token(token_id: int) -> Any:
 @pages.post(f"{TOKENS}/<int:token_id>/revoke")
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
-def revoke_token(token_id: int) -> Any:
+def revoke_token(token_id: int) -> ResponseReturnValue:
     """Revoke an access token."""
     service.revoke_token(_own_token(token_id))
     return redirect(url_for(".list_tokens"))

@@ -6,6 +6,7 @@ import datetime as dt
 from typing import Any
 
 from flask import flash, redirect, render_template, request
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability
 from project_service.access.identity import caller
@@ -72,7 +73,7 @@ sections.add(
 @pages.get(OF_GROUP)
 @pages.signed_in
 @pages.allow(Ability.ADMIN_GROUP_TOKENS)
-def list_group_tokens(group: ProjectOrGroup) -> Any:
+def list_group_tokens(group: ProjectOrGroup) -> ResponseReturnValue:
     """Show the access tokens of a group."""
     return _list(group)
 
@@ -81,7 +82,7 @@ def list_group_tokens(group: ProjectOrGroup) -> Any:
 @pages.post(OF_GROUP, endpoint="create_group_token")
 @pages.signed_in
 @pages.allow(project=Ability.ADMIN_PROJECT_TOKENS, group=Ability.ADMIN_GROUP_TOKENS)
-def create_token(subject: ProjectOrGroup) -> Any:
+def create_token(subject: ProjectOrGroup) -> ResponseReturnValue:
     """Create an access token and show its secret once."""
     form = _form(subject)
     names = ("name", "scopes", "access_level", "expires_at")
@@ -96,7 +97,7 @@ def create_token(subject: ProjectOrGroup) -> Any:
 @pages.get(f"{OF_GROUP}/<int:token_id>/rotate", endpoint="ask_rotate_group_token")
 @pages.signed_in
 @pages.allow(project=Ability.ADMIN_PROJECT_TOKENS, group=Ability.ADMIN_GROUP_TOKENS)
-def ask_rotate_token(subject: ProjectOrGroup, token_id: int) -> Any:
+def ask_rotate_token(subject: ProjectOrGroup, token_id: int) -> ResponseReturnValue:
     """Ask when the new secret expires; the same lifetime as before is suggested."""
     token = queries.find_resource_token(subject, token_id)
     return _rotate(subject, token, RotateForm(expires_at=_suggested_expiry(token)))
@@ -106,7 +107,7 @@ def ask_rotate_token(subject: ProjectOrGroup, token_id: int) -> Any:
 @pages.post(f"{OF_GROUP}/<int:token_id>/rotate", endpoint="rotate_group_token")
 @pages.signed_in
 @pages.allow(project=Ability.ADMIN_PROJECT_TOKENS, group=Ability.ADMIN_GROUP_TOKENS)
-def rotate_token(subject: ProjectOrGroup, token_id: int) -> Any:
+def rotate_token(subject: ProjectOrGroup, token_id: int) -> ResponseReturnValue:
     """Replace an access token by a new one and show its secret once."""
     token = queries.find_resource_token(subject, token_id)
     form = RotateForm()
@@ -121,7 +122,7 @@ def rotate_token(subject: ProjectOrGroup, token_id: int) -> Any:
 @pages.get(f"{OF_GROUP}/<int:token_id>/revoke", endpoint="ask_revoke_group_token")
 @pages.signed_in
 @pages.allow(project=Ability.ADMIN_PROJECT_TOKENS, group=Ability.ADMIN_GROUP_TOKENS)
-def ask_revoke_token(subject: ProjectOrGroup, token_id: int) -> Any:
+def ask_revoke_token(subject: ProjectOrGroup, token_id: int) -> ResponseReturnValue:
     """Ask before an access token is revoked."""
     token = queries.find_resource_token(subject, token_id)
     return confirmation(
@@ -137,7 +138,7 @@ def ask_revoke_token(subject: ProjectOrGroup, token_id: int) -> Any:
 @pages.post(f"{OF_GROUP}/<int:token_id>/revoke", endpoint="revoke_group_token")
 @pages.signed_in
 @pages.allow(project=Ability.ADMIN_PROJECT_TOKENS, group=Ability.ADMIN_GROUP_TOKENS)
-def revoke_token(subject: ProjectOrGroup, token_id: int) -> Any:
+def revoke_token(subject: ProjectOrGroup, token_id: int) -> ResponseReturnValue:
     """Revoke an access token."""
     token = queries.find_resource_token(subject, token_id)
     resource_tokens.revoke_token(subject, token)
@@ -148,7 +149,7 @@ def revoke_token(subject: ProjectOrGroup, token_id: int) -> Any:
 @pages.get(LEAKED)
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
-def ask_leaked_token() -> Any:
+def ask_leaked_token() -> ResponseReturnValue:
     """Show the form for a token that others have seen."""
     return render_template("accounts/leaked_token.html", form=LeakedTokenForm())
 
@@ -156,7 +157,7 @@ def ask_leaked_token() -> Any:
 @pages.post(LEAKED)
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
-def revoke_leaked_token() -> Any:
+def revoke_leaked_token() -> ResponseReturnValue:
     """Revoke the token with this text; all tokens that are not revoked get the same answer."""
     form = LeakedTokenForm()
     user_id = caller().user_id or 0
@@ -188,7 +189,7 @@ def _form(subject: ProjectOrGroup, **options: Any) -> ResourceTokenForm:
     return form
 
 
-def _list(subject: ProjectOrGroup, *, status: int = 200, **filled: Any) -> Any:
+def _list(subject: ProjectOrGroup, *, status: int = 200, **filled: Any) -> ResponseReturnValue:
     """Render the page; ``filled`` has a new secret, or a form to show again that was refused."""
     if isinstance(subject, Project):
         return sections.show(subject, PAGE, status=status, **filled)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from flask import flash, redirect, render_template, request
+from flask.typing import ResponseReturnValue
 from sqlalchemy import func, select
 
 from project_service.access.abilities import Ability
@@ -85,7 +85,7 @@ class AlertListQuery:
 @pages.get(BASE_PATH)
 @pages.signed_in
 @pages.allow(Ability.READ_ALERTS)
-def list_alerts(project: Project) -> Any:
+def list_alerts(project: Project) -> ResponseReturnValue:
     """Show the alerts of a project."""
     return _page(project, Form())
 
@@ -93,7 +93,7 @@ def list_alerts(project: Project) -> Any:
 @pages.get(f"{BASE_PATH}/new_count")
 @pages.signed_in
 @pages.allow(Ability.READ_ALERTS)
-def count_new_alerts(project: Project) -> Any:
+def count_new_alerts(project: Project) -> ResponseReturnValue:
     """Count the alerts of the same list that were received after it was shown, for scripts."""
     wanted, after = AlertListQuery.of(request.args), whole_number(request.args.get("after", ""))
     selection = listing.alerts_matching(project, wanted.filters)
@@ -104,7 +104,7 @@ def count_new_alerts(project: Project) -> Any:
 @pages.post(BASE_PATH)
 @pages.signed_in
 @pages.allow(Ability.READ_ALERTS)
-def change_alerts(project: Project) -> Any:
+def change_alerts(project: Project) -> ResponseReturnValue:
     """Change status and assignee of the selected alerts, or of all that the list has."""
     form = Form()
     if accepted := form.accepted(lambda: _change(project, AlertListQuery.of(request.args))):

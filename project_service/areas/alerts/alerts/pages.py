@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from flask import redirect, render_template, request
+from flask.typing import ResponseReturnValue
 
 from project_service.access import visible_notes as planned_notes
 from project_service.access.abilities import Ability, allowed
@@ -69,7 +70,7 @@ panels.add(panels.Panel("issue", 10, "alerts/of_issue.html", fill_issue))
 @pages.get(f"{ONE}/details")
 @pages.signed_in
 @pages.allow(Ability.READ_ALERTS)
-def show_alert(project: Project, iid: int) -> Any:
+def show_alert(project: Project, iid: int) -> ResponseReturnValue:
     """Show one alert."""
     # addresses of comments, and pages of the feed, are those of the alert itself
     part = "activity" if request.args.keys() & {"note", "page"} else "overview"
@@ -79,7 +80,7 @@ def show_alert(project: Project, iid: int) -> Any:
 @pages.get(f"{ONE}/details/<any(overview,metrics,activity):part>")
 @pages.signed_in
 @pages.allow(Ability.READ_ALERTS)
-def show_part(project: Project, iid: int, part: str) -> Any:
+def show_part(project: Project, iid: int, part: str) -> ResponseReturnValue:
     """Show one tab of an alert."""
     return _page(queries.find_alert(project, iid), CommentForm(), part)
 
@@ -87,7 +88,7 @@ def show_part(project: Project, iid: int, part: str) -> Any:
 @pages.get(f"{ONE}/payload.json")
 @pages.signed_in
 @pages.allow(Ability.READ_ALERTS)
-def show_payload(project: Project, iid: int) -> Any:
+def show_payload(project: Project, iid: int) -> ResponseReturnValue:
     """Send the payload of an alert as it was received."""
     return json_response(queries.find_alert(project, iid).payload)
 
@@ -95,7 +96,7 @@ def show_payload(project: Project, iid: int) -> Any:
 @pages.post(f"{ONE}/status")
 @pages.signed_in
 @pages.allow(Ability.READ_ALERTS)
-def change_status(project: Project, iid: int) -> Any:
+def change_status(project: Project, iid: int) -> ResponseReturnValue:
     """Change the status of an alert."""
     alert = queries.find_alert(project, iid)
     names = {status.name.lower(): status for status in OFFERED}
@@ -112,7 +113,7 @@ def change_status(project: Project, iid: int) -> Any:
 @pages.post(f"{ONE}/assignee")
 @pages.signed_in
 @pages.allow(Ability.READ_ALERTS)
-def assign(project: Project, iid: int) -> Any:
+def assign(project: Project, iid: int) -> ResponseReturnValue:
     """Assign an alert to a user, or to none."""
     alert = queries.find_alert(project, iid)
     wanted = request.form.get("assign_myself") or request.form.get("assignee_id", "")
@@ -129,7 +130,7 @@ def assign(project: Project, iid: int) -> Any:
 @pages.post(f"{ONE}/todo")
 @pages.signed_in
 @pages.allow(Ability.READ_ALERTS)
-def change_todo(project: Project, iid: int) -> Any:
+def change_todo(project: Project, iid: int) -> ResponseReturnValue:
     """Add or complete one's to-do item of an alert."""
     alert = queries.find_alert(project, iid)
     change = service.mark if request.form.get("todo") == "add" else service.unmark
@@ -139,7 +140,7 @@ def change_todo(project: Project, iid: int) -> Any:
 @pages.post(f"{ONE}/incident")
 @pages.signed_in
 @pages.allow(Ability.READ_ALERTS)
-def create_incident(project: Project, iid: int) -> Any:
+def create_incident(project: Project, iid: int) -> ResponseReturnValue:
     """Open an incident for an alert."""
     alert = queries.find_alert(project, iid)
 
@@ -154,7 +155,7 @@ def create_incident(project: Project, iid: int) -> Any:
 @pages.post(f"{ONE}/notes")
 @pages.signed_in
 @pages.allow(Ability.READ_ALERTS)
-def create_note(project: Project, iid: int) -> Any:
+def create_note(project: Project, iid: int) -> ResponseReturnValue:
     """Comment on an alert."""
     alert = queries.find_alert(project, iid)
     form = CommentForm()
@@ -163,7 +164,7 @@ def create_note(project: Project, iid: int) -> Any:
     return _page(queries.find_alert(project, iid), form, "activity"), 422
 
 
-def _acted(alert: Alert, act: Any) -> Any:
+def _acted(alert: Alert, act: Any) -> ResponseReturnValue:
     form = Form()
     project, iid = alert.project, alert.iid
     back = request.form.get("back", "")

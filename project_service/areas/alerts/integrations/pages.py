@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from flask import flash, redirect, render_template, request
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
@@ -91,7 +92,7 @@ sections.add(sections.Section("operations", "alerts", "Alerts", 10, Ability.READ
 @pages.post(f"{SETTINGS}/alerts", reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
-def save_alert_settings(project: Project) -> Any:
+def save_alert_settings(project: Project) -> ResponseReturnValue:
     """Save the incident settings."""
     form = IncidentSettingsForm()
     names = ("create_issue", "auto_close_incident", "issue_template_key")
@@ -104,7 +105,7 @@ def save_alert_settings(project: Project) -> Any:
 @pages.get(f"{BASE_PATH}/new")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
-def new_integration(project: Project) -> Any:
+def new_integration(project: Project) -> ResponseReturnValue:
     """Show the form for a new integration."""
     return _form_page(project, None, IntegrationForm())
 
@@ -112,7 +113,7 @@ def new_integration(project: Project) -> Any:
 @pages.post(f"{BASE_PATH}/new")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
-def create_integration(project: Project) -> Any:
+def create_integration(project: Project) -> ResponseReturnValue:
     """Add an integration, or show the fields of its sample."""
     form = IntegrationForm()
     if "parse" in request.form:
@@ -133,7 +134,7 @@ def create_integration(project: Project) -> Any:
 @pages.post(f"{BASE_PATH}/preview")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
-def preview_integration(project: Project) -> Any:
+def preview_integration(project: Project) -> ResponseReturnValue:
     """Show the part of the page with the parsed sample, for scripts that replace it."""
     form = IntegrationForm()
     sample = samples.read_sample(project, form, None, shows_rows=False)
@@ -155,7 +156,7 @@ def preview_integration(project: Project) -> Any:
 @pages.get(f"{ONE}/edit")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
-def edit_integration(project: Project, integration_id: int) -> Any:
+def edit_integration(project: Project, integration_id: int) -> ResponseReturnValue:
     """Show the form of one integration."""
     integration = queries.find_integration(project, integration_id)
     form = IntegrationForm(obj=integration)
@@ -169,7 +170,7 @@ def edit_integration(project: Project, integration_id: int) -> Any:
 @pages.post(f"{ONE}/edit")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
-def update_integration(project: Project, integration_id: int) -> Any:
+def update_integration(project: Project, integration_id: int) -> ResponseReturnValue:
     """Change an integration, or show the fields of its sample."""
     integration = queries.find_integration(project, integration_id)
     form = IntegrationForm()
@@ -184,7 +185,7 @@ def update_integration(project: Project, integration_id: int) -> Any:
 @pages.get(f"{ONE}/credentials")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
-def show_credentials(project: Project, integration_id: int) -> Any:
+def show_credentials(project: Project, integration_id: int) -> ResponseReturnValue:
     """Show URL and key of an integration."""
     integration = queries.find_integration(project, integration_id)
     address = integrations.address_of(integration)
@@ -213,7 +214,7 @@ def show_credentials(project: Project, integration_id: int) -> Any:
 @pages.get(f"{ONE}/reset_key")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
-def ask_reset_key(project: Project, integration_id: int) -> Any:
+def ask_reset_key(project: Project, integration_id: int) -> ResponseReturnValue:
     """Ask before a key is reset."""
     integration = queries.find_integration(project, integration_id)
     return confirmation(
@@ -228,7 +229,7 @@ def ask_reset_key(project: Project, integration_id: int) -> Any:
 @pages.post(f"{ONE}/reset_key")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
-def reset_key(project: Project, integration_id: int) -> Any:
+def reset_key(project: Project, integration_id: int) -> ResponseReturnValue:
     """Reset the key of an integration."""
     integration = queries.find_integration(project, integration_id)
     integrations.reset_key(integration)
@@ -239,7 +240,7 @@ def reset_key(project: Project, integration_id: int) -> Any:
 @pages.get(f"{ONE}/test")
 @pages.signed_in
 @pages.allow(Ability.READ_ALERTS)
-def show_test(project: Project, integration_id: int) -> Any:
+def show_test(project: Project, integration_id: int) -> ResponseReturnValue:
     """Show the form for a test alert."""
     integration = queries.find_integration(project, integration_id)
     form = TestAlertForm()
@@ -250,7 +251,7 @@ def show_test(project: Project, integration_id: int) -> Any:
 @pages.post(f"{ONE}/test")
 @pages.signed_in
 @pages.allow(Ability.READ_ALERTS)
-def send_test(project: Project, integration_id: int) -> Any:
+def send_test(project: Project, integration_id: int) -> ResponseReturnValue:
     """Send a test alert on behalf of the user, who does not see the key."""
     integration = queries.find_integration(project, integration_id)
     form = TestAlertForm()
@@ -284,7 +285,7 @@ def _outcome(project: Project) -> dict[str, Any]:
 @pages.get(f"{ONE}/delete")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
-def ask_delete_integration(project: Project, integration_id: int) -> Any:
+def ask_delete_integration(project: Project, integration_id: int) -> ResponseReturnValue:
     """Ask before an integration is deleted."""
     integration = queries.find_integration(project, integration_id)
     return confirmation(
@@ -299,7 +300,7 @@ def ask_delete_integration(project: Project, integration_id: int) -> Any:
 @pages.post(f"{ONE}/delete")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
-def delete_integration(project: Project, integration_id: int) -> Any:
+def delete_integration(project: Project, integration_id: int) -> ResponseReturnValue:
     """Delete an integration."""
     integrations.delete_integration(queries.find_integration(project, integration_id))
     flash("The integration has been successfully removed.")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flask import redirect, render_template, request
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability
 from project_service.access.pages import PageBlueprint
@@ -37,7 +38,7 @@ CUT = "Only the beginning of this body is stored, so it cannot be sent again."
 @pages.get(BASE_PATH)
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
-def list_requests(project: Project, integration_id: int) -> Any:
+def list_requests(project: Project, integration_id: int) -> ResponseReturnValue:
     """Show the last requests of an integration."""
     delivery_log.flush()
     integration = queries.find_integration(project, integration_id)
@@ -57,7 +58,7 @@ def list_requests(project: Project, integration_id: int) -> Any:
 @pages.get(ONE)
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
-def show_request(project: Project, integration_id: int, request_id: int) -> Any:
+def show_request(project: Project, integration_id: int, request_id: int) -> ResponseReturnValue:
     """Show one request with its body."""
     integration = queries.find_integration(project, integration_id)
     return _request_page(integration, request_log.find_request(integration, request_id), Form())
@@ -66,7 +67,7 @@ def show_request(project: Project, integration_id: int, request_id: int) -> Any:
 @pages.post(f"{ONE}/send")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
-def send_request(project: Project, integration_id: int, request_id: int) -> Any:
+def send_request(project: Project, integration_id: int, request_id: int) -> ResponseReturnValue:
     """Receive the body of a request once more, by the present settings of the integration."""
     integration = queries.find_integration(project, integration_id)
     logged = request_log.find_request(integration, request_id)
@@ -82,7 +83,7 @@ def send_request(project: Project, integration_id: int, request_id: int) -> Any:
 @pages.post(f"{ONE}/confirm", sends_requests=True)
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
-def confirm_subscription(project: Project, integration_id: int, request_id: int) -> Any:
+def confirm_subscription(project: Project, integration_id: int, request_id: int) -> ResponseReturnValue:
     """Confirm the subscription that a request asks for."""
     integration = queries.find_integration(project, integration_id)
     logged = request_log.find_request(integration, request_id)
@@ -94,7 +95,7 @@ def confirm_subscription(project: Project, integration_id: int, request_id: int)
     return _acted(integration, logged, confirm)
 
 
-def _acted(integration: AlertIntegration, logged: AlertRequest, act: Callable[[], str]) -> Any:
+def _acted(integration: AlertIntegration, logged: AlertRequest, act: Callable[[], str]) -> ResponseReturnValue:
     form, request_id = Form(), logged.id
     if accepted := form.accepted(act):
         return redirect(f"{_address(integration)}/{request_id}?{accepted.result}")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from flask import redirect, render_template
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability
 from project_service.access.identity import caller, current_user
@@ -23,7 +22,7 @@ pages = PageBlueprint("error_comment_pages", __name__)
 @pages.post(f"{ONE}/notes", sends_requests=True)
 @pages.signed_in
 @pages.allow(Ability.UPDATE_ERRORS)
-def create_error_comment(project: Project, error_id: str) -> Any:
+def create_error_comment(project: Project, error_id: str) -> ResponseReturnValue:
     """Comment on an error."""
     backends.integrated_only(project)
     form = ErrorCommentForm()
@@ -36,7 +35,7 @@ def create_error_comment(project: Project, error_id: str) -> Any:
 @pages.get(f"{ONE}/notes/<int:comment_id>/edit")
 @pages.signed_in
 @pages.allow(Ability.UPDATE_ERRORS)
-def edit_error_comment(project: Project, error_id: str, comment_id: int) -> Any:
+def edit_error_comment(project: Project, error_id: str, comment_id: int) -> ResponseReturnValue:
     """Show the form of one comment."""
     note = _changeable(project, error_id, comment_id)
     return _form_page(project, error_id, note, ErrorCommentForm(formdata=None, note=note.body))
@@ -45,7 +44,7 @@ def edit_error_comment(project: Project, error_id: str, comment_id: int) -> Any:
 @pages.post(f"{ONE}/notes/<int:comment_id>/edit")
 @pages.signed_in
 @pages.allow(Ability.UPDATE_ERRORS)
-def update_error_comment(project: Project, error_id: str, comment_id: int) -> Any:
+def update_error_comment(project: Project, error_id: str, comment_id: int) -> ResponseReturnValue:
     """Change a comment."""
     note = _changeable(project, error_id, comment_id)
     form = ErrorCommentForm()
@@ -58,7 +57,7 @@ def update_error_comment(project: Project, error_id: str, comment_id: int) -> An
 @pages.get(f"{ONE}/notes/<int:comment_id>/delete")
 @pages.signed_in
 @pages.allow(Ability.UPDATE_ERRORS)
-def ask_delete_error_comment(project: Project, error_id: str, comment_id: int) -> Any:
+def ask_delete_error_comment(project: Project, error_id: str, comment_id: int) -> ResponseReturnValue:
     """Ask before a comment is deleted."""
     _changeable(project, error_id, comment_id)
     question = "Delete this comment? It cannot be brought back."
@@ -69,7 +68,7 @@ def ask_delete_error_comment(project: Project, error_id: str, comment_id: int) -
 @pages.post(f"{ONE}/notes/<int:comment_id>/delete")
 @pages.signed_in
 @pages.allow(Ability.UPDATE_ERRORS)
-def delete_error_comment(project: Project, error_id: str, comment_id: int) -> Any:
+def delete_error_comment(project: Project, error_id: str, comment_id: int) -> ResponseReturnValue:
     """Delete a comment."""
     delete_locked(_changeable(project, error_id, comment_id))
     return redirect(address_of(project, error_id))
@@ -78,7 +77,7 @@ def delete_error_comment(project: Project, error_id: str, comment_id: int) -> An
 @pages.post(f"{ONE}/merges/<int:merged_id>/undo", sends_requests=True)
 @pages.signed_in
 @pages.allow(Ability.UPDATE_ERRORS)
-def separate_error(project: Project, error_id: str, merged_id: int) -> Any:
+def separate_error(project: Project, error_id: str, merged_id: int) -> ResponseReturnValue:
     """Undo the newest merge into an error."""
     backends.integrated_only(project)
     return acted(project, error_id, lambda: separation.separate(queries.find_error(project, error_id), merged_id))

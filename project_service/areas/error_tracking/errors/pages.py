@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from flask import flash, redirect, render_template, request
+from flask.typing import ResponseReturnValue
 from sqlalchemy import select
 
 from project_service.access import visible_notes
@@ -62,7 +63,7 @@ panels.add(panels.Panel("issue", 20, "error_tracking/of_issue.html", fill_issue)
 @pages.get(BASE_PATH, sends_requests=True)
 @pages.signed_in
 @pages.allow(Ability.READ_ERRORS)
-def list_errors(project: Project) -> Any:
+def list_errors(project: Project) -> ResponseReturnValue:
     """Show the errors of a project."""
     return _list(project, Form())
 
@@ -70,7 +71,7 @@ def list_errors(project: Project) -> Any:
 @pages.post(BASE_PATH, sends_requests=True)
 @pages.signed_in
 @pages.allow(Ability.UPDATE_ERRORS)
-def change_errors(project: Project) -> Any:
+def change_errors(project: Project) -> ResponseReturnValue:
     """Change the status of the selected errors, or merge them."""
     backends.integrated_only(project)
     form = Form()
@@ -116,7 +117,7 @@ def _list(project: Project, form: Form) -> str:
 @pages.get(f"{ONE}/details", sends_requests=True)
 @pages.signed_in
 @pages.allow(Ability.READ_ERRORS)
-def show_error(project: Project, error_id: str) -> Any:
+def show_error(project: Project, error_id: str) -> ResponseReturnValue:
     """Show one error with one of its events."""
     return error_page(project, error_id, ErrorIssueForm())
 
@@ -124,7 +125,7 @@ def show_error(project: Project, error_id: str) -> Any:
 @pages.post(f"{ONE}/status", sends_requests=True)
 @pages.signed_in
 @pages.allow(Ability.UPDATE_ERRORS)
-def change_error_status(project: Project, error_id: str) -> Any:
+def change_error_status(project: Project, error_id: str) -> ResponseReturnValue:
     """Change the status of an error."""
     status = request.form.get("status", "")
     is_next = status == RESOLVED_IN_NEXT
@@ -141,7 +142,7 @@ def change_error_status(project: Project, error_id: str) -> Any:
 @pages.post(f"{ONE}/assignee", sends_requests=True)
 @pages.signed_in
 @pages.allow(Ability.UPDATE_ERRORS)
-def assign_error(project: Project, error_id: str) -> Any:
+def assign_error(project: Project, error_id: str) -> ResponseReturnValue:
     """Assign an error to a user, or to nobody."""
     backends.integrated_only(project)
     wanted = request.form.get("assign_myself") or request.form.get("assignee_id", "")
@@ -158,7 +159,7 @@ def assign_error(project: Project, error_id: str) -> Any:
 @pages.post(f"{ONE}/issue", sends_requests=True)
 @pages.signed_in
 @pages.allow(Ability.CREATE_ERROR_ISSUES)
-def create_error_issue(project: Project, error_id: str) -> Any:
+def create_error_issue(project: Project, error_id: str) -> ResponseReturnValue:
     """Create an issue about an error, or link the one whose number was given."""
     form = ErrorIssueForm()
     backend = backends.backend_of(project)
@@ -191,7 +192,7 @@ def create_error_issue(project: Project, error_id: str) -> Any:
 @pages.post(f"{ONE}/unlink", sends_requests=True)
 @pages.signed_in
 @pages.allow(Ability.CREATE_ERROR_ISSUES)
-def delete_error_issue(project: Project, error_id: str) -> Any:
+def delete_error_issue(project: Project, error_id: str) -> ResponseReturnValue:
     """Remove the link of an error to its issue."""
     backend = backends.backend_of(project)
 
@@ -205,7 +206,7 @@ def delete_error_issue(project: Project, error_id: str) -> Any:
 @pages.get(f"{ONE}/delete")
 @pages.signed_in
 @pages.allow(Ability.DELETE_ERRORS)
-def confirm_deletion(project: Project, error_id: str) -> Any:
+def confirm_deletion(project: Project, error_id: str) -> ResponseReturnValue:
     """Ask before an error is removed."""
     backends.integrated_only(project)
     error = error_queries.find_error(project, error_id)
@@ -216,7 +217,7 @@ def confirm_deletion(project: Project, error_id: str) -> Any:
 @pages.post(f"{ONE}/delete")
 @pages.signed_in
 @pages.allow(Ability.DELETE_ERRORS)
-def delete_error(project: Project, error_id: str) -> Any:
+def delete_error(project: Project, error_id: str) -> ResponseReturnValue:
     """Remove an error."""
     backends.integrated_only(project)
     service.delete_error(error_queries.find_error(project, error_id))
@@ -299,7 +300,7 @@ def _unavailable(project: Project, error_id: str, error: SentryFailed) -> str:
     return render_template("error_tracking/unavailable.html", project=project, text=error.advice, address=address)
 
 
-def acted(project: Project, error_id: str, act: Any) -> Any:
+def acted(project: Project, error_id: str, act: Any) -> ResponseReturnValue:
     """Change an error and lead back to its page, or to the list that the request came from."""
     form = ErrorIssueForm()
     back = request.form.get("back", "")

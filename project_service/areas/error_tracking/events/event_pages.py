@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from flask import Response, render_template, request
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability
 from project_service.access.api import json_response
@@ -27,7 +26,7 @@ FILTERS = ("search", "environment", "release")
 @pages.get(f"{ONE}/events")
 @pages.signed_in
 @pages.allow(Ability.READ_ERRORS)
-def list_error_events(project: Project, error_id: str) -> Any:
+def list_error_events(project: Project, error_id: str) -> ResponseReturnValue:
     """Show the stored events of an error."""
     backends.integrated_only(project)
     error = queries.find_error(project, error_id)
@@ -48,7 +47,7 @@ def list_error_events(project: Project, error_id: str) -> Any:
 @pages.get(f"{EVENT}/event.json")
 @pages.signed_in
 @pages.allow(Ability.READ_ERRORS)
-def show_event_as_json(project: Project, error_id: str, event_id: str) -> Any:
+def show_event_as_json(project: Project, error_id: str, event_id: str) -> ResponseReturnValue:
     """Show one event as the API returns it."""
     return json_response(ErrorEventDetailsSchema.dump_value(_event(project, error_id, event_id)[1]))
 
@@ -56,7 +55,7 @@ def show_event_as_json(project: Project, error_id: str, event_id: str) -> Any:
 @pages.get(f"{EVENT}/event.md")
 @pages.signed_in
 @pages.allow(Ability.READ_ERRORS)
-def show_event_as_markdown(project: Project, error_id: str, event_id: str) -> Any:
+def show_event_as_markdown(project: Project, error_id: str, event_id: str) -> ResponseReturnValue:
     """Show one event as Markdown, for an issue or a message."""
     error, event = _event(project, error_id, event_id)
     return Response(event_text.markdown_of(error, event_views.view_of(event)), mimetype="text/plain")

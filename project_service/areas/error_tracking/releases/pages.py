@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from flask import flash, redirect, render_template, request
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller, current_user
@@ -29,7 +28,7 @@ MAX_SHOWN_DEPLOYS = 50
 @pages.get("/<path:project>/-/error_tracking/releases")
 @pages.signed_in
 @pages.allow(Ability.READ_ERRORS)
-def list_error_releases(project: Project) -> Any:
+def list_error_releases(project: Project) -> ResponseReturnValue:
     """Show the releases of a project, and what was uploaded for them."""
     search = request.args.get("search", "")
     rows = db.session.scalars(queries.releases_of(project, search).limit(queries.PAGE_SIZE)).all()
@@ -48,7 +47,7 @@ def list_error_releases(project: Project) -> Any:
 @pages.get("/<path:project>/-/error_tracking/releases/<path:version>")
 @pages.signed_in
 @pages.allow(Ability.READ_ERRORS)
-def show_error_release(project: Project, version: str) -> Any:
+def show_error_release(project: Project, version: str) -> ResponseReturnValue:
     """Show one release: its new errors, deploys, commits and uploads."""
     release = queries.find_release(project, version)
     tags = queries.tag_names(project, [version]) if allowed(caller(), Ability.READ_CODE, project) else {}
@@ -68,7 +67,7 @@ def show_error_release(project: Project, version: str) -> Any:
 @pages.get("/<path:project>/-/error_tracking/source_maps/<int:bundle_id>/delete")
 @pages.signed_in
 @pages.allow(Ability.DELETE_ERRORS)
-def ask_delete_source_map(project: Project, bundle_id: int) -> Any:
+def ask_delete_source_map(project: Project, bundle_id: int) -> ResponseReturnValue:
     """Ask before an upload is removed."""
     bundle = queries.find_bundle(project, bundle_id)
     named = f"of the release {bundle.release}" if bundle.release else "that is found by debug id"
@@ -79,7 +78,7 @@ def ask_delete_source_map(project: Project, bundle_id: int) -> Any:
 @pages.post("/<path:project>/-/error_tracking/source_maps/<int:bundle_id>/delete")
 @pages.signed_in
 @pages.allow(Ability.DELETE_ERRORS)
-def delete_source_map(project: Project, bundle_id: int) -> Any:
+def delete_source_map(project: Project, bundle_id: int) -> ResponseReturnValue:
     """Remove an upload."""
     delete_locked(queries.find_bundle(project, bundle_id))
     return redirect(_releases(project))
@@ -88,7 +87,7 @@ def delete_source_map(project: Project, bundle_id: int) -> Any:
 @pages.post("/<path:project>/-/error_tracking/<error_id>/events/<event_id>/resolve")
 @pages.signed_in
 @pages.allow(Ability.UPDATE_ERRORS)
-def resolve_event_again(project: Project, error_id: str, event_id: str) -> Any:
+def resolve_event_again(project: Project, error_id: str, event_id: str) -> ResponseReturnValue:
     """Resolve the stack of an event with the source maps that there are now."""
     event = error_queries.find_event(error_queries.find_error(project, error_id), event_id)
     form = Form()

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from flask import redirect, request, url_for
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability
 from project_service.access.page_parts import navigation, sections
@@ -79,7 +80,7 @@ sections.add(
 @pages.post(BASE_PATH, sends_requests=True)
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
-def save_error_tracking(project: Project) -> Any:
+def save_error_tracking(project: Project) -> ResponseReturnValue:
     """Save the settings, and test the connection if that button was used."""
     form = ErrorTrackingForm()
     if "choose" in request.form:
@@ -103,7 +104,7 @@ def save_error_tracking(project: Project) -> Any:
 @pages.post(f"{BASE_PATH}/keys")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
-def create_error_key(project: Project) -> Any:
+def create_error_key(project: Project) -> ResponseReturnValue:
     """Create a client key."""
     form = Form()
     if not form.accepted(lambda: client_keys.create_key(project)):
@@ -114,7 +115,7 @@ def create_error_key(project: Project) -> Any:
 @pages.get(f"{BASE_PATH}/keys/<int:key_id>/delete")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
-def ask_delete_error_key(project: Project, key_id: int) -> Any:
+def ask_delete_error_key(project: Project, key_id: int) -> ResponseReturnValue:
     """Ask before a client key is removed."""
     key = client_keys.find_key(project, key_id)
     question = f"Applications that send with {key.public_key} are refused from then on."
@@ -124,7 +125,7 @@ def ask_delete_error_key(project: Project, key_id: int) -> Any:
 @pages.post(f"{BASE_PATH}/keys/<int:key_id>/delete")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
-def delete_error_key(project: Project, key_id: int) -> Any:
+def delete_error_key(project: Project, key_id: int) -> ResponseReturnValue:
     """Remove a client key."""
     client_keys.delete_key(client_keys.find_key(project, key_id))
     return redirect(_settings(project))
@@ -133,7 +134,7 @@ def delete_error_key(project: Project, key_id: int) -> Any:
 @pages.post(f"{BASE_PATH}/ignore_rules")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
-def create_error_ignore_rule(project: Project) -> Any:
+def create_error_ignore_rule(project: Project) -> ResponseReturnValue:
     """Add a rule for events that are not stored."""
     form = ErrorIgnoreRuleForm()
     patterns = {name: form[name].data for name in IGNORE_PATTERNS}
@@ -145,7 +146,7 @@ def create_error_ignore_rule(project: Project) -> Any:
 @pages.get(f"{BASE_PATH}/ignore_rules/<int:rule_id>/delete")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
-def ask_delete_error_ignore_rule(project: Project, rule_id: int) -> Any:
+def ask_delete_error_ignore_rule(project: Project, rule_id: int) -> ResponseReturnValue:
     """Ask before a rule is removed."""
     rule = ignore_rules.find_rule(project, rule_id)
     question = f"Events that match “{rule.text}” are stored again."
@@ -155,7 +156,7 @@ def ask_delete_error_ignore_rule(project: Project, rule_id: int) -> Any:
 @pages.post(f"{BASE_PATH}/ignore_rules/<int:rule_id>/delete")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
-def delete_error_ignore_rule(project: Project, rule_id: int) -> Any:
+def delete_error_ignore_rule(project: Project, rule_id: int) -> ResponseReturnValue:
     """Remove a rule."""
     ignore_rules.delete_rule(project, ignore_rules.find_rule(project, rule_id))
     return redirect(_settings(project))
@@ -170,7 +171,7 @@ def _form(setting: ErrorTrackingSetting | None) -> ErrorTrackingForm:
     return ErrorTrackingForm(formdata=None, data=shown)
 
 
-def _list_projects(project: Project, form: ErrorTrackingForm) -> Any:
+def _list_projects(project: Project, form: ErrorTrackingForm) -> ResponseReturnValue:
     """Show the form again, with the projects of the Sentry server to choose one; nothing is saved."""
     try:
         accepted = form.accepted(lambda: _projects(project, form))

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from flask import flash, redirect, request
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
@@ -41,7 +42,7 @@ panels.add(panels.Panel("issue", 30, "issues/links.html", fill_links))
 @pages.post(LINKS)
 @pages.signed_in
 @pages.allow(Ability.ADMIN_ISSUES)
-def create_issue_link(project: Project, iid: int) -> Any:
+def create_issue_link(project: Project, iid: int) -> ResponseReturnValue:
     """Link an issue to the one that is named."""
     issue = find_issue(project, iid)
     try:
@@ -59,7 +60,7 @@ def create_issue_link(project: Project, iid: int) -> Any:
 @pages.post(f"{LINKS}/<int:issue_link_id>/delete")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_ISSUES)
-def delete_issue_link(project: Project, iid: int, issue_link_id: int) -> Any:
+def delete_issue_link(project: Project, iid: int, issue_link_id: int) -> ResponseReturnValue:
     """Remove a link."""
     issue = find_issue(project, iid)
     service.delete_link(caller(), issue, issue_link_id)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from typing import Any
 
 from flask import Response, g, render_template, request
+from flask.typing import ResponseReturnValue
 
 from project_service.access import identity
 from project_service.access.abilities import Ability
@@ -81,7 +81,7 @@ def find(token: str) -> Subscription | None:
 
 @pages.get(LINK)
 @pages.allow(Ability.ANYBODY)
-def ask_to_unsubscribe(unsubscribe_token: str) -> Any:
+def ask_to_unsubscribe(unsubscribe_token: str) -> ResponseReturnValue:
     """Ask whether mails are to end."""
     subscription = find(unsubscribe_token)
     if subscription is None:

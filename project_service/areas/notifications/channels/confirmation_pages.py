@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from flask import render_template
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability
 from project_service.access.pages import PageBlueprint
@@ -18,14 +17,14 @@ CONFIRM, STOP = "/-/notifications/confirm/<channel_token>", "/-/notifications/st
 
 @pages.get(CONFIRM)
 @pages.allow(Ability.ANYBODY)
-def ask_confirmation(channel_token: str) -> Any:
+def ask_confirmation(channel_token: str) -> ResponseReturnValue:
     """Ask whether mails are wanted."""
     return _page(confirming.CONFIRM, channel_token)
 
 
 @pages.post(CONFIRM)
 @pages.allow(Ability.ANYBODY)
-def confirm_address(channel_token: str) -> Any:
+def confirm_address(channel_token: str) -> ResponseReturnValue:
     """Confirm that mails are wanted."""
     channel = confirming.find(confirming.CONFIRM, channel_token)
     if channel is None:
@@ -36,14 +35,14 @@ def confirm_address(channel_token: str) -> Any:
 
 @pages.get(STOP)
 @pages.allow(Ability.ANYBODY)
-def ask_stop(stop_token: str) -> Any:
+def ask_stop(stop_token: str) -> ResponseReturnValue:
     """Ask whether mails are to stop."""
     return _page(confirming.STOP, stop_token)
 
 
 @pages.post(STOP)
 @pages.allow(Ability.ANYBODY)
-def stop_mails(stop_token: str) -> Any:
+def stop_mails(stop_token: str) -> ResponseReturnValue:
     """Stop the mails of a channel."""
     channel = confirming.find(confirming.STOP, stop_token)
     if channel is None:

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from flask import flash, redirect, request
+from flask.typing import ResponseReturnValue
 
 from project_service.areas.notifications import page_parts
 from project_service.areas.notifications.channels import queries, service
@@ -27,7 +28,7 @@ PER_PAGE = 20
 STATES = {"ok": "Works", "unconfirmed": "Not confirmed", "failing": "Failing", "disabled": "Disabled"}
 
 
-def channel_list(owner: Owner) -> Any:
+def channel_list(owner: Owner) -> str:
     """Show the channels of an owner."""
     page = read_page(queries.usable_channels(owner), request.args.get("page"), PER_PAGE)
     has_rules = isinstance(owner, User) or number_of_rules(owner) > 0
@@ -49,7 +50,7 @@ def _types(owner: Owner) -> tuple[str, ...]:
     return PERSONAL_TYPES if isinstance(owner, User) else TYPES
 
 
-def new_channel(owner: Owner) -> Any:
+def new_channel(owner: Owner) -> str:
     """Show the types of channels, or the form of one."""
     type_ = request.args.get("type", "")
     if type_ not in _types(owner):
@@ -57,7 +58,7 @@ def new_channel(owner: Owner) -> Any:
     return _form(owner, new_form(type_), type_)
 
 
-def create_channel(owner: Owner) -> Any:
+def create_channel(owner: Owner) -> ResponseReturnValue:
     """Create a channel."""
     type_, form = request.args.get("type", ""), ChannelForm()
     if type_ not in _types(owner):
@@ -71,13 +72,13 @@ def create_channel(owner: Owner) -> Any:
     return _after(owner, created.result.id)
 
 
-def edit_channel(owner: Owner, channel_id: int) -> Any:
+def edit_channel(owner: Owner, channel_id: int) -> str:
     """Show the form of a channel."""
     channel = queries.find_channel(owner, channel_id)
     return _form(owner, form_of(channel), channel.type, channel)
 
 
-def update_channel(owner: Owner, channel_id: int) -> Any:
+def update_channel(owner: Owner, channel_id: int) -> ResponseReturnValue:
     """Change a channel."""
     channel, form = queries.find_channel(owner, channel_id), ChannelForm()
     if not form.accepted(lambda: service.update_channel(owner, channel, **form.fields(channel.type))):
@@ -87,7 +88,7 @@ def update_channel(owner: Owner, channel_id: int) -> Any:
     return _after(owner, channel_id)
 
 
-def _after(owner: Owner, channel_id: int) -> Any:
+def _after(owner: Owner, channel_id: int) -> ResponseReturnValue:
     if "test" in request.form:
         return test_channel(owner, channel_id)
     return redirect(page_parts.address_of(owner))
@@ -108,7 +109,7 @@ def _form(owner: Owner, form: ChannelForm, type_: str, channel: Any = None) -> s
     )
 
 
-def test_channel(owner: Owner, channel_id: int) -> Any:
+def test_channel(owner: Owner, channel_id: int) -> ResponseReturnValue:
     """Send a test to a channel, and tell its result."""
     channel = queries.find_channel(owner, channel_id)
     name = channel.name
@@ -121,7 +122,7 @@ def test_channel(owner: Owner, channel_id: int) -> Any:
     return redirect(page_parts.address_of(owner))
 
 
-def ask_delete_channel(owner: Owner, channel_id: int) -> Any:
+def ask_delete_channel(owner: Owner, channel_id: int) -> str:
     """Ask before a channel is deleted."""
     channel = queries.find_channel(owner, channel_id)
     question = f"Delete the channel “{channel.name}”? Rules that name it tell their other targets only."
@@ -130,14 +131,14 @@ def ask_delete_channel(owner: Owner, channel_id: int) -> Any:
     return confirmation("Delete channel", question, "Delete channel", page_parts.address_of(owner), **place)
 
 
-def delete_channel(owner: Owner, channel_id: int) -> Any:
+def delete_channel(owner: Owner, channel_id: int) -> ResponseReturnValue:
     """Delete a channel."""
     service.delete_channel(owner, queries.find_channel(owner, channel_id))
     flash("Channel deleted")
     return redirect(page_parts.address_of(owner))
 
 
-def message_list(owner: Owner) -> Any:
+def message_list(owner: Owner) -> str:
     """Show messages, newest first."""
     status, number = request.args.get("status", ""), whole_number(request.args.get("channel_id", ""))
     found = queries.deliveries_of(owner, status=status if status in STATUSES else None, channel_id=number)
@@ -145,7 +146,7 @@ def message_list(owner: Owner) -> Any:
     return page_parts.show("deliveries.html", owner, "/deliveries", page=page, status=status, statuses=STATUSES)
 
 
-def message_page(owner: Owner, delivery_id: int) -> Any:
+def message_page(owner: Owner, delivery_id: int) -> str:
     """Show one message."""
     delivery = queries.find_delivery(owner, delivery_id)
     content = json.dumps(delivery.content, indent=2, ensure_ascii=False)
@@ -153,7 +154,7 @@ def message_page(owner: Owner, delivery_id: int) -> Any:
     return page_parts.show("delivery.html", owner, "/deliveries", delivery=delivery, content=content, form=form)
 
 
-def resend_message(owner: Owner, delivery_id: int) -> Any:
+def resend_message(owner: Owner, delivery_id: int) -> ResponseReturnValue:
     """Send a message again."""
     try:
         service.resend(owner, queries.find_delivery(owner, delivery_id))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability
 from project_service.access.identity import current_user
@@ -31,7 +31,7 @@ navigation.add(
 @pages.get(OF_GROUP, endpoint="list_group_channel_page")
 @pages.signed_in
 @readers
-def list_channel_page(owner: Owner | None) -> Any:
+def list_channel_page(owner: Owner | None) -> ResponseReturnValue:
     """Show channels."""
     return page_views.channel_list(owner or current_user())
 
@@ -41,7 +41,7 @@ def list_channel_page(owner: Owner | None) -> Any:
 @pages.get(f"{OF_USER}/channels/new", endpoint="new_user_channel")
 @pages.signed_in
 @writers
-def new_channel(owner: Owner | None) -> Any:
+def new_channel(owner: Owner | None) -> ResponseReturnValue:
     """Show the form of a new channel."""
     return page_views.new_channel(owner or current_user())
 
@@ -51,7 +51,7 @@ def new_channel(owner: Owner | None) -> Any:
 @pages.post(f"{OF_USER}/channels/new", endpoint="create_user_channel", sends_requests=True)
 @pages.signed_in
 @writers
-def create_channel(owner: Owner | None) -> Any:
+def create_channel(owner: Owner | None) -> ResponseReturnValue:
     """Create a channel."""
     return page_views.create_channel(owner or current_user())
 
@@ -61,7 +61,7 @@ def create_channel(owner: Owner | None) -> Any:
 @pages.get(f"{OF_USER}/channels/<int:channel_id>/edit", endpoint="edit_user_channel")
 @pages.signed_in
 @writers
-def edit_channel(owner: Owner | None, channel_id: int) -> Any:
+def edit_channel(owner: Owner | None, channel_id: int) -> ResponseReturnValue:
     """Show the form of a channel."""
     return page_views.edit_channel(owner or current_user(), channel_id)
 
@@ -71,7 +71,7 @@ def edit_channel(owner: Owner | None, channel_id: int) -> Any:
 @pages.post(f"{OF_USER}/channels/<int:channel_id>/edit", endpoint="update_user_channel", sends_requests=True)
 @pages.signed_in
 @writers
-def update_channel(owner: Owner | None, channel_id: int) -> Any:
+def update_channel(owner: Owner | None, channel_id: int) -> ResponseReturnValue:
     """Change a channel."""
     return page_views.update_channel(owner or current_user(), channel_id)
 
@@ -81,7 +81,7 @@ def update_channel(owner: Owner | None, channel_id: int) -> Any:
 @pages.post(f"{OF_USER}/channels/<int:channel_id>/test", endpoint="test_user_channel", sends_requests=True)
 @pages.signed_in
 @writers
-def send_test_channel(owner: Owner | None, channel_id: int) -> Any:
+def send_test_channel(owner: Owner | None, channel_id: int) -> ResponseReturnValue:
     """Send a test to a channel."""
     return page_views.test_channel(owner or current_user(), channel_id)
 
@@ -91,7 +91,7 @@ def send_test_channel(owner: Owner | None, channel_id: int) -> Any:
 @pages.get(f"{OF_USER}/channels/<int:channel_id>/delete", endpoint="ask_delete_user_channel")
 @pages.signed_in
 @writers
-def ask_delete_channel(owner: Owner | None, channel_id: int) -> Any:
+def ask_delete_channel(owner: Owner | None, channel_id: int) -> ResponseReturnValue:
     """Ask before a channel is deleted."""
     return page_views.ask_delete_channel(owner or current_user(), channel_id)
 
@@ -101,7 +101,7 @@ def ask_delete_channel(owner: Owner | None, channel_id: int) -> Any:
 @pages.post(f"{OF_USER}/channels/<int:channel_id>/delete", endpoint="delete_user_channel")
 @pages.signed_in
 @writers
-def delete_channel(owner: Owner | None, channel_id: int) -> Any:
+def delete_channel(owner: Owner | None, channel_id: int) -> ResponseReturnValue:
     """Delete a channel."""
     return page_views.delete_channel(owner or current_user(), channel_id)
 
@@ -111,7 +111,7 @@ def delete_channel(owner: Owner | None, channel_id: int) -> Any:
 @pages.get(f"{OF_USER}/deliveries", endpoint="list_user_messages")
 @pages.signed_in
 @readers
-def list_messages(owner: Owner | None) -> Any:
+def list_messages(owner: Owner | None) -> ResponseReturnValue:
     """Show messages."""
     return page_views.message_list(owner or current_user())
 
@@ -121,7 +121,7 @@ def list_messages(owner: Owner | None) -> Any:
 @pages.get(f"{OF_USER}/deliveries/<int:delivery_id>", endpoint="show_user_message")
 @pages.signed_in
 @readers
-def show_message(owner: Owner | None, delivery_id: int) -> Any:
+def show_message(owner: Owner | None, delivery_id: int) -> ResponseReturnValue:
     """Show a message."""
     return page_views.message_page(owner or current_user(), delivery_id)
 
@@ -131,6 +131,6 @@ def show_message(owner: Owner | None, delivery_id: int) -> Any:
 @pages.post(f"{OF_USER}/deliveries/<int:delivery_id>/resend", endpoint="resend_user_message")
 @pages.signed_in
 @writers
-def resend_message(owner: Owner | None, delivery_id: int) -> Any:
+def resend_message(owner: Owner | None, delivery_id: int) -> ResponseReturnValue:
     """Send a message again."""
     return page_views.resend_message(owner or current_user(), delivery_id)

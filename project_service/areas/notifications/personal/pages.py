@@ -6,6 +6,7 @@ import datetime as dt
 from typing import Any
 
 from flask import flash, redirect, render_template, request
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability
 from project_service.access.identity import current_user
@@ -33,7 +34,7 @@ navigation.add(navigation.NavigationEntry("Notifications", OF_USER, 5, Ability.S
 @pages.get(OF_USER)
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
-def show_profile_notifications() -> Any:
+def show_profile_notifications() -> ResponseReturnValue:
     """Show the level everywhere, quiet hours, channels, and levels of projects and groups."""
     return _profile_page()
 
@@ -41,7 +42,7 @@ def show_profile_notifications() -> Any:
 @pages.post(f"{OF_USER}/level")
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
-def save_global_level() -> Any:
+def save_global_level() -> ResponseReturnValue:
     """Change the level everywhere."""
     form = LevelForm()
     if not form.accepted(lambda: service.save_setting(current_user(), None, **form.fields())):
@@ -53,7 +54,7 @@ def save_global_level() -> Any:
 @pages.post(f"{OF_USER}/quiet_hours")
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
-def save_quiet_hours() -> Any:
+def save_quiet_hours() -> ResponseReturnValue:
     """Change the quiet hours."""
     form = QuietHoursForm()
     if not form.accepted(lambda: service.save_quiet_hours(current_user(), **form.fields())):
@@ -65,7 +66,7 @@ def save_quiet_hours() -> Any:
 @pages.get(OF_PROJECT)
 @pages.signed_in
 @pages.allow(Ability.READ_PROJECT)
-def show_project_level(project: Project) -> Any:
+def show_project_level(project: Project) -> ResponseReturnValue:
     """Show the level for a project."""
     return _level_page(project)
 
@@ -73,7 +74,7 @@ def show_project_level(project: Project) -> Any:
 @pages.post(OF_PROJECT)
 @pages.signed_in
 @pages.allow(Ability.READ_PROJECT)
-def save_project_level(project: Project) -> Any:
+def save_project_level(project: Project) -> ResponseReturnValue:
     """Change the level for a project."""
     return _save_level(project)
 
@@ -81,7 +82,7 @@ def save_project_level(project: Project) -> Any:
 @pages.get(OF_GROUP)
 @pages.signed_in
 @pages.allow(Ability.READ_GROUP)
-def show_group_level(group: Group) -> Any:
+def show_group_level(group: Group) -> ResponseReturnValue:
     """Show the level for a group."""
     return _level_page(group)
 
@@ -89,12 +90,12 @@ def show_group_level(group: Group) -> Any:
 @pages.post(OF_GROUP)
 @pages.signed_in
 @pages.allow(Ability.READ_GROUP)
-def save_group_level(group: Group) -> Any:
+def save_group_level(group: Group) -> ResponseReturnValue:
     """Change the level for a group."""
     return _save_level(group)
 
 
-def _save_level(place: Project | Group) -> Any:
+def _save_level(place: Project | Group) -> ResponseReturnValue:
     form = LevelForm()
     if not form.accepted(lambda: service.save_setting(current_user(), place, **form.fields())):
         return _level_page(place, form), 422

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from flask import flash, redirect, request
+from flask.typing import ResponseReturnValue
 
 from project_service.areas.notifications import page_parts
 from project_service.areas.notifications.channels.queries import usable_channels
@@ -22,7 +21,7 @@ PER_PAGE = 20
 STARTER_NAME = "Maintainers by e-mail"
 
 
-def rule_list(owner: RuleOwner) -> Any:
+def rule_list(owner: RuleOwner) -> str:
     """Show the rules that apply to an owner, as sentences."""
     page = read_page(queries.applying_rules(owner), request.args.get("page"), PER_PAGE)
     channels = {channel.id: channel.name for channel in db.session.scalars(usable_channels(owner))}
@@ -32,14 +31,14 @@ def rule_list(owner: RuleOwner) -> Any:
     return page_parts.show("rules.html", owner, "/rules", rules=page, words=words, mine=mine, form=form)
 
 
-def new_rule(owner: RuleOwner) -> Any:
+def new_rule(owner: RuleOwner) -> str:
     """Show the form of a new rule."""
     chosen = [f"channel:{number}"] if (number := request.args.get("channel_id", "")).isdigit() else []
     data = {"events": [ALERT_TRIGGERED, ALERT_RESOLVED], "targets": chosen}
     return _form(owner, RuleForm(formdata=None, data=data))
 
 
-def create_rule(owner: RuleOwner) -> Any:
+def create_rule(owner: RuleOwner) -> ResponseReturnValue:
     """Create a rule."""
     form = _offering(owner, RuleForm())
     if not form.accepted(lambda: service.create_rule(owner, **form.fields())):
@@ -48,7 +47,7 @@ def create_rule(owner: RuleOwner) -> Any:
     return _to_list(owner)
 
 
-def create_starter(owner: RuleOwner) -> Any:
+def create_starter(owner: RuleOwner) -> ResponseReturnValue:
     """Create the rule that mails owners and maintainers about new and resolved alerts."""
     form = Form()
     targets = [{"type": "members", "access_level": 40}]
@@ -60,13 +59,13 @@ def create_starter(owner: RuleOwner) -> Any:
     return _to_list(owner)
 
 
-def edit_rule(owner: RuleOwner, rule_id: int) -> Any:
+def edit_rule(owner: RuleOwner, rule_id: int) -> str:
     """Show the form of a rule."""
     rule = queries.find_rule(owner, rule_id)
     return _form(owner, form_of(rule), rule)
 
 
-def update_rule(owner: RuleOwner, rule_id: int) -> Any:
+def update_rule(owner: RuleOwner, rule_id: int) -> ResponseReturnValue:
     """Change a rule."""
     rule, form = queries.find_rule(owner, rule_id), _offering(owner, RuleForm())
     if not form.accepted(lambda: service.update_rule(owner, rule, **form.fields())):
@@ -75,7 +74,7 @@ def update_rule(owner: RuleOwner, rule_id: int) -> Any:
     return _to_list(owner)
 
 
-def toggle_rule(owner: RuleOwner, rule_id: int) -> Any:
+def toggle_rule(owner: RuleOwner, rule_id: int) -> ResponseReturnValue:
     """Switch a rule on or off."""
     rule, form = queries.find_rule(owner, rule_id), Form()
     if form.accepted(lambda: service.update_rule(owner, rule, enabled=not rule.enabled)):
@@ -85,7 +84,7 @@ def toggle_rule(owner: RuleOwner, rule_id: int) -> Any:
     return _to_list(owner)
 
 
-def ask_delete_rule(owner: RuleOwner, rule_id: int) -> Any:
+def ask_delete_rule(owner: RuleOwner, rule_id: int) -> str:
     """Ask before a rule is deleted."""
     rule = queries.find_rule(owner, rule_id)
     question = f"Delete the rule “{rule.name}”? What waits in its groups is not sent."
@@ -94,14 +93,14 @@ def ask_delete_rule(owner: RuleOwner, rule_id: int) -> Any:
     return confirmation("Delete rule", question, "Delete rule", back, **place)
 
 
-def delete_rule(owner: RuleOwner, rule_id: int) -> Any:
+def delete_rule(owner: RuleOwner, rule_id: int) -> ResponseReturnValue:
     """Delete a rule."""
     service.delete_rule(owner, queries.find_rule(owner, rule_id))
     flash("Rule deleted")
     return _to_list(owner)
 
 
-def replay_page(project: Project) -> Any:
+def replay_page(project: Project) -> str:
     """Show which messages the stored alerts of the last days would have been."""
     return page_parts.show("replay.html", project, "/rules", replayed=replay.replay(project))
 
@@ -110,7 +109,7 @@ def _is_own(owner: RuleOwner, rule: NotificationRule) -> bool:
     return rule.project_id == owner.id if isinstance(owner, Project) else rule.group_id == owner.id
 
 
-def _to_list(owner: RuleOwner) -> Any:
+def _to_list(owner: RuleOwner) -> ResponseReturnValue:
     return redirect(f"{page_parts.address_of(owner)}/rules")
 
 

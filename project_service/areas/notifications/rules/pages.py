@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability
 from project_service.access.pages import PageBlueprint
@@ -19,7 +19,7 @@ writers = pages.allow(project=Ability.ADMIN_NOTIFICATIONS, group=Ability.ADMIN_G
 @pages.get(f"{OF_PROJECT}/rules/replay")
 @pages.signed_in
 @pages.allow(Ability.READ_NOTIFICATIONS)
-def replay_project_rules(project: Project) -> Any:
+def replay_project_rules(project: Project) -> ResponseReturnValue:
     """Show which messages the stored alerts of a project would have been."""
     return page_views.replay_page(project)
 
@@ -28,7 +28,7 @@ def replay_project_rules(project: Project) -> Any:
 @pages.get(f"{OF_GROUP}/rules", endpoint="list_group_rule_page")
 @pages.signed_in
 @readers
-def list_rule_page(owner: RuleOwner) -> Any:
+def list_rule_page(owner: RuleOwner) -> ResponseReturnValue:
     """Show rules."""
     return page_views.rule_list(owner)
 
@@ -37,7 +37,7 @@ def list_rule_page(owner: RuleOwner) -> Any:
 @pages.get(f"{OF_GROUP}/rules/new", endpoint="new_group_rule")
 @pages.signed_in
 @writers
-def new_rule(owner: RuleOwner) -> Any:
+def new_rule(owner: RuleOwner) -> ResponseReturnValue:
     """Show the form of a new rule."""
     return page_views.new_rule(owner)
 
@@ -46,7 +46,7 @@ def new_rule(owner: RuleOwner) -> Any:
 @pages.post(f"{OF_GROUP}/rules/new", endpoint="create_group_rule")
 @pages.signed_in
 @writers
-def create_rule(owner: RuleOwner) -> Any:
+def create_rule(owner: RuleOwner) -> ResponseReturnValue:
     """Create a rule."""
     return page_views.create_rule(owner)
 
@@ -55,7 +55,7 @@ def create_rule(owner: RuleOwner) -> Any:
 @pages.post(f"{OF_GROUP}/rules/starter", endpoint="create_group_starter_rule")
 @pages.signed_in
 @writers
-def create_starter_rule(owner: RuleOwner) -> Any:
+def create_starter_rule(owner: RuleOwner) -> ResponseReturnValue:
     """Create the rule that mails maintainers."""
     return page_views.create_starter(owner)
 
@@ -64,7 +64,7 @@ def create_starter_rule(owner: RuleOwner) -> Any:
 @pages.get(f"{OF_GROUP}/rules/<int:notification_rule_id>/edit", endpoint="edit_group_rule")
 @pages.signed_in
 @writers
-def edit_rule(owner: RuleOwner, notification_rule_id: int) -> Any:
+def edit_rule(owner: RuleOwner, notification_rule_id: int) -> ResponseReturnValue:
     """Show the form of a rule."""
     return page_views.edit_rule(owner, notification_rule_id)
 
@@ -73,7 +73,7 @@ def edit_rule(owner: RuleOwner, notification_rule_id: int) -> Any:
 @pages.post(f"{OF_GROUP}/rules/<int:notification_rule_id>/edit", endpoint="update_group_rule")
 @pages.signed_in
 @writers
-def update_rule(owner: RuleOwner, notification_rule_id: int) -> Any:
+def update_rule(owner: RuleOwner, notification_rule_id: int) -> ResponseReturnValue:
     """Change a rule."""
     return page_views.update_rule(owner, notification_rule_id)
 
@@ -82,7 +82,7 @@ def update_rule(owner: RuleOwner, notification_rule_id: int) -> Any:
 @pages.post(f"{OF_GROUP}/rules/<int:notification_rule_id>/toggle", endpoint="toggle_group_rule")
 @pages.signed_in
 @writers
-def toggle_rule(owner: RuleOwner, notification_rule_id: int) -> Any:
+def toggle_rule(owner: RuleOwner, notification_rule_id: int) -> ResponseReturnValue:
     """Switch a rule on or off."""
     return page_views.toggle_rule(owner, notification_rule_id)
 
@@ -91,7 +91,7 @@ def toggle_rule(owner: RuleOwner, notification_rule_id: int) -> Any:
 @pages.get(f"{OF_GROUP}/rules/<int:notification_rule_id>/delete", endpoint="ask_delete_group_rule")
 @pages.signed_in
 @writers
-def ask_delete_rule(owner: RuleOwner, notification_rule_id: int) -> Any:
+def ask_delete_rule(owner: RuleOwner, notification_rule_id: int) -> ResponseReturnValue:
     """Ask before a rule is deleted."""
     return page_views.ask_delete_rule(owner, notification_rule_id)
 
@@ -100,6 +100,6 @@ def ask_delete_rule(owner: RuleOwner, notification_rule_id: int) -> Any:
 @pages.post(f"{OF_GROUP}/rules/<int:notification_rule_id>/delete", endpoint="delete_group_rule")
 @pages.signed_in
 @writers
-def delete_rule(owner: RuleOwner, notification_rule_id: int) -> Any:
+def delete_rule(owner: RuleOwner, notification_rule_id: int) -> ResponseReturnValue:
     """Delete a rule."""
     return page_views.delete_rule(owner, notification_rule_id)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from flask import redirect, render_template, request
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability
 from project_service.access.pages import PageBlueprint
@@ -28,7 +27,7 @@ MAX_SHOWN_COMMITS, FILES_PER_PAGE = 100, 20
 
 @pages.get(f"{BASE_PATH}/compare", reads_repository=True)
 @pages.allow(Ability.READ_CODE)
-def choose_revisions(project: Project) -> Any:
+def choose_revisions(project: Project) -> ResponseReturnValue:
     """Show the form that chooses two revisions; redirect to their comparison when both are given."""
     old, new = request.args.get("from", "").strip(), request.args.get("to", "").strip()
     problem = ""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from flask import redirect, render_template, request
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability
 from project_service.access.identity import caller
@@ -27,7 +26,7 @@ pages = PageBlueprint("file_pages", __name__)
 
 @pages.get(f"{BASE_PATH}/blob/<path:place>", reads_repository=True)
 @pages.allow(Ability.READ_CODE)
-def show_file(project: Project, place: str) -> Any:
+def show_file(project: Project, place: str) -> ResponseReturnValue:
     """Show a file of a revision; findings link here."""
     with reading_code(project, "File") as code:
         revision_path = find_revision_path(code, place)

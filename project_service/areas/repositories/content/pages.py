@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from flask import Response, redirect, render_template, request
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability
 from project_service.access.identity import caller
@@ -58,7 +58,7 @@ REF_TITLES = {"Branches": BRANCHES, "Tags": TAGS}
 
 @pages.get(f"{BASE_PATH}/tree", reads_repository=True)
 @pages.allow(Ability.READ_CODE)
-def show_root(project: Project) -> Any:
+def show_root(project: Project) -> ResponseReturnValue:
     """Show the default branch, lead to a chosen ``branch``, or show how to push to an empty repository."""
     chosen = request.args.get("branch", "")[:MAX_SEARCH_LENGTH]
     if chosen:
@@ -71,7 +71,7 @@ def show_root(project: Project) -> Any:
 
 @pages.get(f"{BASE_PATH}/tree/<path:folder>", reads_repository=True)
 @pages.allow(Ability.READ_CODE)
-def show_folder(project: Project, folder: str) -> Any:
+def show_folder(project: Project, folder: str) -> ResponseReturnValue:
     """Show a folder of a revision."""
     return _show_folder(project, folder)
 
@@ -82,7 +82,7 @@ def _pushed_default_branch(project: Project) -> str | None:
         return None if code is None or code.resolve(HEAD) is None else project.default_branch
 
 
-def _show_folder(project: Project, text: str) -> Any:
+def _show_folder(project: Project, text: str) -> ResponseReturnValue:
     with reading_code(project, "Folder") as code:
         revision_path = find_revision_path(code, text)
         entries = trees.folder(code, revision_path.commit, revision_path.path)
@@ -160,7 +160,7 @@ def _show_commits(project: Project, text: str | None) -> str:
 
 @pages.get(f"{BASE_PATH}/commit/<sha>", reads_repository=True, is_long=True)
 @pages.allow(Ability.READ_CODE)
-def show_commit(project: Project, sha: str) -> Any:
+def show_commit(project: Project, sha: str) -> ResponseReturnValue:
     """Show a commit with its differences; below ``SHA.diff`` and ``SHA.patch`` they are text."""
     revision, _, kind = sha.rpartition(".")
     if kind in (patches.DIFF, patches.PATCH):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flask import flash, redirect, render_template, request
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability
 from project_service.access.identity import caller
@@ -67,7 +68,7 @@ def new_tag(project: Project) -> str:
 @pages.post(f"{BASE_PATH}/tags/new", reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.PUSH_CODE)
-def create_tag(project: Project) -> Any:
+def create_tag(project: Project) -> ResponseReturnValue:
     """Create a tag, if no protected tag forbids it."""
     form = NewTagForm()
     name, ref, message, notes = (field.data or "" for field in (form.name, form.ref, form.message, form.notes))
@@ -93,7 +94,7 @@ def new_branch(project: Project) -> str:
 @pages.post(f"{BASE_PATH}/branches/new", reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.PUSH_CODE)
-def create_branch(project: Project) -> Any:
+def create_branch(project: Project) -> ResponseReturnValue:
     """Create a branch."""
     form = NewBranchForm()
     name, ref = form.name.data or "", form.ref.data or ""
@@ -117,7 +118,7 @@ def ask_delete_tag(project: Project, tag: str) -> str:
 @pages.post(f"{BASE_PATH}/tags/<path:tag>/delete", reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.PUSH_CODE)
-def delete_tag(project: Project, tag: str) -> Any:
+def delete_tag(project: Project, tag: str) -> ResponseReturnValue:
     """Delete a tag; a protected one needs a maintainer."""
     changes.delete_ref(caller(), project, TAGS, tag)
     flash(f"The tag {tag} was deleted.")
@@ -135,7 +136,7 @@ def ask_delete_branch(project: Project, branch: str) -> str:
 @pages.post(f"{BASE_PATH}/branches/<path:branch>/delete", reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.PUSH_CODE)
-def delete_branch(project: Project, branch: str) -> Any:
+def delete_branch(project: Project, branch: str) -> ResponseReturnValue:
     """Delete a branch; the default branch cannot be deleted."""
     try:
         changes.delete_ref(caller(), project, BRANCHES, branch)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flask import flash, redirect, render_template, request
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
@@ -51,7 +52,7 @@ def new_release(project: Project) -> str:
 @pages.post(f"{BASE_PATH}/releases/new", reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.ADMIN_RELEASES)
-def create_release(project: Project) -> Any:
+def create_release(project: Project) -> ResponseReturnValue:
     """Create a release, and its tag if that does not exist."""
     form = NewReleaseForm()
     tag = form.tag.data or ""
@@ -74,7 +75,7 @@ def edit_release(project: Project, tag: str) -> str:
 @pages.post(f"{BASE_PATH}/releases/<path:tag>/edit")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_RELEASES)
-def update_release(project: Project, tag: str) -> Any:
+def update_release(project: Project, tag: str) -> ResponseReturnValue:
     """Change the title and the notes of a release."""
     release = queries.find_release(project, tag)
     form = ReleaseForm()
@@ -102,7 +103,7 @@ def ask_delete_release(project: Project, tag: str) -> str:
 @pages.post(f"{BASE_PATH}/releases/<path:tag>/delete")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_RELEASES)
-def delete_release(project: Project, tag: str) -> Any:
+def delete_release(project: Project, tag: str) -> ResponseReturnValue:
     """Delete a release; its tag stays."""
     service.delete_release(caller(), queries.find_release(project, tag))
     flash(f"The release of {tag} was deleted.")

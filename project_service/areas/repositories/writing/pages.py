@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flask import flash, redirect, render_template, request
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability
 from project_service.access.identity import caller
@@ -64,7 +65,7 @@ def new_file(project: Project, place: str) -> str:
 @pages.post(f"{BASE_PATH}/new/<path:place>", reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.PUSH_CODE)
-def create_file(project: Project, place: str) -> Any:
+def create_file(project: Project, place: str) -> ResponseReturnValue:
     """Create a file."""
     found, form = _find(project, place), FileForm()
     path, content = form.file_path.data or "", _unix_lines(form.content.data)
@@ -86,7 +87,7 @@ def edit_file(project: Project, place: str) -> str:
 @pages.post(f"{BASE_PATH}/edit/<path:place>", reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.PUSH_CODE)
-def update_file(project: Project, place: str) -> Any:
+def update_file(project: Project, place: str) -> ResponseReturnValue:
     """Change the content or the path of a file."""
     found, form = _find_file(project, place), FileForm()
     if found.text is None:
@@ -113,7 +114,7 @@ def new_upload(project: Project, place: str) -> str:
 @pages.post(f"{BASE_PATH}/upload_file/<path:place>", reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.PUSH_CODE)
-def upload_file(project: Project, place: str) -> Any:
+def upload_file(project: Project, place: str) -> ResponseReturnValue:
     """Upload a file."""
     found, form = _find(project, place), FileUploadForm()
     file = form.file.data
@@ -138,7 +139,7 @@ def ask_delete_file(project: Project, place: str) -> str:
 @pages.post(f"{BASE_PATH}/delete_file/<path:place>", reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.PUSH_CODE)
-def delete_file(project: Project, place: str) -> Any:
+def delete_file(project: Project, place: str) -> ResponseReturnValue:
     """Delete a file."""
     found, form = _find_file(project, place), CommitForm()
     action = {"action": "delete", "file_path": found.path, "last_commit_id": form.last_commit_id.data}
@@ -179,7 +180,9 @@ def _defaults(project: Project, found: BranchPath, message: str) -> dict[str, An
     return {"commit_message": message, "target_branch": branch, "last_commit_id": found.commit_id or ""}
 
 
-def _done(project: Project, found: BranchPath, form: CommitForm, action: dict[str, Any], title: str) -> Any:
+def _done(
+    project: Project, found: BranchPath, form: CommitForm, action: dict[str, Any], title: str
+) -> ResponseReturnValue:
     """Commit an action and lead to the file, or show the form again with what was wrong, or a preview."""
     if "preview" in request.form:
         return _page(project, found, form, title, previewed=True)

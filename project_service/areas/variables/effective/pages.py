@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from flask import Response, render_template, request
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
@@ -75,7 +76,7 @@ sections.add(
 @pages.get(BASE_PATH)
 @pages.signed_in
 @pages.allow(Ability.ADMIN_VARIABLES)
-def show_job_variables(project: Project) -> Any:
+def show_job_variables(project: Project) -> ResponseReturnValue:
     """Show what a job of an environment gets, where it comes from and what it hides."""
     variables, query = _asked(project)
     page = read_page(ListedRows(variables), request.args.get("page"), PER_PAGE)

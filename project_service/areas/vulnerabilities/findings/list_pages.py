@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flask import Response, flash, redirect, render_template, request
+from flask.typing import ResponseReturnValue
 from sqlalchemy import Select
 
 from project_service.access.abilities import Ability
@@ -151,7 +152,7 @@ def export_findings(project: Project) -> Response:
 @list_pages.post(f"/<path:project>{HOME}/dismissals")
 @list_pages.signed_in
 @list_pages.allow(Ability.DISMISS_VULNERABILITIES)
-def dismiss_selected(project: Project) -> Any:
+def dismiss_selected(project: Project) -> ResponseReturnValue:
     """Dismiss the selected findings of a branch, or all that the list has."""
     form, query = Form(), BranchQuery.of_request(project)
     if accepted := form.accepted(lambda: _dismiss(query)):

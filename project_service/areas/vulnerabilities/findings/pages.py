@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flask import Response, flash, redirect, render_template, request
+from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability, allowed, judge
 from project_service.access.api import json_response, no_content
@@ -96,7 +97,7 @@ def show_finding(project: Project, finding_id: int) -> str:
 @pages.post(f"{ONE}/dismiss", reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.DISMISS_VULNERABILITIES)
-def dismiss_finding(project: Project, finding_id: int) -> Any:
+def dismiss_finding(project: Project, finding_id: int) -> ResponseReturnValue:
     """Dismiss a finding."""
     finding, form = queries.find_finding(project, finding_id), DismissForm()
     values = {"dismissal_reason": form.dismissal_reason.data, "comment": form.comment.data}
@@ -108,7 +109,7 @@ def dismiss_finding(project: Project, finding_id: int) -> Any:
 @pages.post(f"{ONE}/undo", reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.DISMISS_VULNERABILITIES)
-def restore_finding(project: Project, finding_id: int) -> Any:
+def restore_finding(project: Project, finding_id: int) -> ResponseReturnValue:
     """Delete every dismissal that matches a finding."""
     finding = queries.find_finding(project, finding_id)
 
@@ -122,7 +123,7 @@ def restore_finding(project: Project, finding_id: int) -> Any:
 @pages.post(f"{ONE}/issue", reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.DISMISS_VULNERABILITIES)
-def create_issue(project: Project, finding_id: int) -> Any:
+def create_issue(project: Project, finding_id: int) -> ResponseReturnValue:
     """Create an issue for a finding."""
     finding = queries.find_finding(project, finding_id)
     if not allowed(caller(), Ability.CREATE_ISSUES, project):
@@ -142,7 +143,7 @@ def new_report(project: Project) -> str:
 @pages.large_body(lambda: MAX_REPORT_BYTES)
 @pages.signed_in
 @pages.allow(Ability.CREATE_SECURITY_REPORTS)
-def create_report(project: Project) -> Any:
+def create_report(project: Project) -> ResponseReturnValue:
     """Ingest a report."""
     form = UploadForm()
     ingested: list[uploads.Ingested] = []
@@ -165,7 +166,7 @@ def create_report(project: Project) -> Any:
     return _upload_page(project, form), 422
 
 
-def _acted(project: Project, finding: Finding, act: Any) -> Any:
+def _acted(project: Project, finding: Finding, act: Any) -> ResponseReturnValue:
     form = Form()
     if form.accepted(act):
         return redirect(_address(finding))

@@ -17,7 +17,7 @@ from project_service.access.rules import has
 from project_service.areas.projects.queries import Access, permissions
 from project_service.domain.accounts.users import User
 from project_service.domain.memberships import Membership, Share, alive
-from project_service.domain.namespaces import GROUP, Namespace, NamespaceAncestor
+from project_service.domain.namespaces import Namespace, NamespaceAncestor
 from project_service.domain.project_access import ProjectAccess
 from project_service.domain.projects import Project, full_name
 from project_service.domain.tracker.issues import OPENED, Issue
@@ -84,7 +84,8 @@ def shown_project(caller: Caller, access: ProjectAccess) -> SimpleNamespace:
     owner = _named(OWNER_COLUMNS, columns[in_owner:])
     project.namespace.owner = None if owner.id is None else owner
     project.name_with_namespace = full_name(project)
-    shared = Access(access.role) if access.role and project.namespace.kind == GROUP else None
+    owns_namespace = access.owner_id is not None and access.owner_id == caller.user_id
+    shared = Access(access.role) if access.role and not owns_namespace else None
     project.permissions = permissions(_access(direct), _access(inherited), shared)
     shows_issues = has("issues")(caller, access)
     project.open_issues_count = (0 if access.loading else open_issues) if shows_issues else None

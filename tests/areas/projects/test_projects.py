@@ -383,6 +383,18 @@ def test_a_share_that_gives_a_higher_role_counts_as_access_by_a_group(of_project
     assert (through_share, shown()) == ([(None, 30)] * 2, [(50, None)] * 2)
 
 
+def test_permissions_in_a_personal_project_count_its_shares_but_not_its_owner(people, as_):
+    created = make_project("own", people[OLIVE])
+    team = make_group("team")
+    add_member(team, people[SAM], Role.MAINTAINER)
+    share(created, team, Role.DEVELOPER)
+
+    of_sam, of_olive = (as_(name).get(f"/projects/{created.id}").json["permissions"] for name in (SAM, OLIVE))
+
+    assert of_sam == {"project_access": None, "group_access": {"access_level": 30, "notification_level": 3}}
+    assert of_olive["group_access"] is None
+
+
 def test_an_expired_membership_gives_no_permission(people, as_stranger):
     created = make_project("shown", make_group(visibility="public"), visibility="public")
     add_member(created, people[SAM], Role.DEVELOPER, clock.today())

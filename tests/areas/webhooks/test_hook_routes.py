@@ -26,6 +26,14 @@ def test_a_hook_has_the_defaults_of_the_reference(make_hook, project, receiver):
     assert not set(SECRETS) & set(hook)
 
 
+def test_a_blank_branch_filter_is_shown_as_it_was_sent(as_maintainer, make_hook, project):
+    hook = make_hook(push_events_branch_filter="")
+
+    changed = as_maintainer.put(f"{hooks(project)}/{hook['id']}", json={"push_events_branch_filter": None})
+
+    assert (hook["push_events_branch_filter"], changed.json["push_events_branch_filter"]) == ("", None)
+
+
 def test_hooks_are_listed_without_names_of_secrets_and_shown_with_them(as_maintainer, make_hook, project):
     hook = make_hook(custom_headers=[{"key": "X-Key", "value": "v"}])
 

@@ -30,6 +30,7 @@ from project_service.kit.http.errors import BadRequest, Invalid, NotFound
 
 pages = PageBlueprint("file_writing_pages", __name__)
 PATH_PROBLEMS = (trees.EXISTS, trees.MISSING, trees.IS_FOLDER, trees.TRAVERSAL, "You must provide", "invalid path")
+REPEAT = "Open its present version in another window and repeat your change there; your text is still in this form."
 BRANCH_PROBLEMS = ("A branch called", "Something went wrong when we tried", commits.NO_BRANCH)
 NO_TEXT = "This file is no text in UTF-8, or too large to be edited here. Upload another file in its place."
 
@@ -216,6 +217,8 @@ def _at_field(form: CommitForm, error: BadRequest) -> BadRequest | Invalid:
     path_field = "file_path" if isinstance(form, FileForm) else "file" if isinstance(form, FileUploadForm) else None
     if path_field is not None and text.startswith(PATH_PROBLEMS):
         return Invalid(**{path_field: f"is refused. {text}"})
+    if text.startswith(commits.CHANGED.format("")):
+        return BadRequest(f"{text}. {REPEAT}")
     if isinstance(error, PushRefused) or text.startswith(BRANCH_PROBLEMS):
         return Invalid(target_branch=f"is refused. {text}")
     return error

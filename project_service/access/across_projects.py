@@ -22,8 +22,10 @@ def issues_of_projects(caller: Caller) -> ColumnElement[bool]:
 def issues_across(caller: Caller, *projects: ColumnElement[bool]) -> ColumnElement[bool]:
     """The same condition without a join: for issues of the projects under more conditions."""
     present = Project.deleting_since.is_(None), Project.loading.is_(False)
-    found = select(Project.id).where(visible_projects(caller), projects_with(caller, "issues"), *present, *projects)
-    return and_(Issue.project_id.in_(found), _visible_issues_of_projects(caller))
+    projects_with_issues = select(Project.id).where(
+        visible_projects(caller), projects_with(caller, "issues"), *present, *projects
+    )
+    return and_(Issue.project_id.in_(projects_with_issues), _visible_issues_of_projects(caller))
 
 
 def _visible_issues_of_projects(caller: Caller) -> ColumnElement[bool]:

@@ -82,8 +82,8 @@ def record(project: Project, ref: ProtectedTag | ProtectedBranch, change: str, t
 
 
 def _protection_of(project: Project, name: str) -> ProtectedBranch | None:
-    found = select(ProtectedBranch).where(ProtectedBranch.project_id == project.id, ProtectedBranch.name == name)
-    return db.session.scalar(found)
+    statement = select(ProtectedBranch).where(ProtectedBranch.project_id == project.id, ProtectedBranch.name == name)
+    return db.session.scalar(statement)
 
 
 def _level_of(developers: bool) -> Role:

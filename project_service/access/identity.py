@@ -237,8 +237,8 @@ def _by_oauth_token(text: str, allowed: tuple[str, ...] | None, method: str) -> 
 
 def find_oauth_token(text: str) -> OAuthToken | None:
     """Return the OAuth token with this text, revoked and expired ones too."""
-    known = select(OAuthToken).join(User).where(OAuthToken.digest == digest_of(text), User.deleting_since.is_(None))
-    return db.session.scalar(known)
+    statement = select(OAuthToken).join(User).where(OAuthToken.digest == digest_of(text), User.deleting_since.is_(None))
+    return db.session.scalar(statement)
 
 
 def _caller_of(token: OAuthToken) -> Caller:

@@ -21,8 +21,8 @@ def get_setting(name: str | None) -> None:
     """Print one setting, or all."""
     with create_app().app_context(), unit_of_work(write=False):
         values = instance_settings.all_settings()
-    for shown in [name] if name else sorted(values):
-        click.echo(f"{shown} = {values[shown]!r}")
+    for setting_name in [name] if name else sorted(values):
+        click.echo(f"{setting_name} = {values[setting_name]!r}")
 
 
 @setting.command("set")

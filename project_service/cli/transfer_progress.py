@@ -65,10 +65,10 @@ def left_out(project_id: int) -> Iterator[str]:
     """Generate a line for each row or file that was left out; of very many their number and the last ones."""
     with unit_of_work(write=False):
         project = db.session.get_one(Project, project_id)
-        shown, count = queries.failures_of(project), queries.count_failures(project)
-        if count > len(shown):
-            yield f"{count} rows or files were left out, of which these are the last {len(shown)}"
-        for failure in reversed(shown):
+        failures, count = queries.failures_of(project), queries.count_failures(project)
+        if count > len(failures):
+            yield f"{count} rows or files were left out, of which these are the last {len(failures)}"
+        for failure in reversed(failures):
             origin = (
                 failure.relation_name
                 if failure.line_number is None

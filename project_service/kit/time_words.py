@@ -97,8 +97,8 @@ def normalized(text: str) -> tuple[str, zoneinfo.ZoneInfo | None]:
     text = _HOUR.sub(r"\1:\2", _DATE_AND_TIME.sub(r"\1 ", text))
     text = _english(_DAY_BEFORE_MONTH.sub(r"\1", _LEADING_AM.sub("", text)))
     enclosed: str | None = None
-    while found := _ENCLOSED.search(text):
-        text, enclosed = text[: found.start()], (found[1] or found[2] or "").strip()
+    while match := _ENCLOSED.search(text):
+        text, enclosed = text[: match.start()], (match[1] or match[2] or "").strip()
     text = _SECONDS_OF_OFFSET.sub(r"\1", text.strip())
     if enclosed is not None and not _OFFSET.search(text) and not _names_zone(text):
         text += _as_zone(enclosed)

@@ -28,15 +28,15 @@ class ConnectionCounts:
         self._in_use: set[int] = set()
 
     def reserve(self) -> int:
-        """Return the place of a new process, which takes part once it has called ``start``; called in the master."""
-        place = next(place for place in range(MAX_PROCESSES) if place not in self._in_use)
-        self._in_use.add(place)
-        return place
+        """Return the number of a new process, which takes part once it has called ``start``; called in the master."""
+        number = next(number for number in range(MAX_PROCESSES) if number not in self._in_use)
+        self._in_use.add(number)
+        return number
 
-    def free(self, place: int) -> None:
+    def free(self, number: int) -> None:
         """Forget a process that has ended; called in the master."""
-        self.stop(place)
-        self._in_use.discard(place)
+        self.stop(number)
+        self._in_use.discard(number)
 
     def start(self, place: int) -> None:
         """Take part in accepting connections, with as many turns taken as the others."""

@@ -57,12 +57,12 @@ def add(mark: HealthMark) -> None:
 
 def marks_of(caller: Caller, projects: Sequence[Project]) -> Mapping[int, list[ShownMark]]:
     """Return the marks of each project that are not zero, by its id, with one statement per kind of mark."""
-    shown: dict[int, list[ShownMark]] = {project.id: [] for project in projects}
+    marks: dict[int, list[ShownMark]] = {project.id: [] for project in projects}
     for mark in MARKS:
         rows = mark.counted().correlate(Project).limit(MAX_COUNT + 1).subquery()
         count = select(func.count()).select_from(rows).scalar_subquery()
-        counts = select(Project.id, count).where(Project.id.in_(shown), mark.readable(caller))
+        counts = select(Project.id, count).where(Project.id.in_(marks), mark.readable(caller))
         for project_id, number in db.session.execute(counts):
             if number:
-                shown[project_id].append(ShownMark(mark.noun, mark.tone, mark.path, number))
-    return shown
+                marks[project_id].append(ShownMark(mark.noun, mark.tone, mark.path, number))
+    return marks

@@ -24,9 +24,9 @@ def add_open_issues(caller: Caller, projects: Sequence[Project]) -> None:
         .correlate(Project)
         .scalar_subquery()
     )
-    shown = select(Project.id, counted).where(
+    statement = select(Project.id, counted).where(
         Project.id.in_([project.id for project in projects]), projects_with(caller, "issues")
     )
-    counts: dict[int, int] = dict(db.session.execute(shown).all())
+    counts: dict[int, int] = dict(db.session.execute(statement).all())
     for project in projects:
         project.open_issues_count = 0 if project.loading else counts.get(project.id)

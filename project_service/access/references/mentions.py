@@ -34,8 +34,8 @@ def mentioned_users(text: str | None, may_see: Callable[[Caller], bool], *, form
     names = sorted(names_in(text) - names_in(former))[:MAX_MENTIONED_USERS]
     if not names:
         return []
-    found = db.session.scalars(users().where(func.lower(User.username).in_(names), User.state == ACTIVE))
-    return [user for user in found if may_see(Caller.of(user))]
+    candidates = db.session.scalars(users().where(func.lower(User.username).in_(names), User.state == ACTIVE))
+    return [user for user in candidates if may_see(Caller.of(user))]
 
 
 def notify(
@@ -66,6 +66,6 @@ def notify(
         author=author,
         note=note,
     )
-    shown = text if len(text) <= MAX_EXCERPT_CHARACTERS else text[:MAX_EXCERPT_CHARACTERS] + "…"
-    body = f"{author.name} (@{author.username}) mentioned you:\n\n{shown}\n\n{address}\n"
+    excerpt = text if len(text) <= MAX_EXCERPT_CHARACTERS else text[:MAX_EXCERPT_CHARACTERS] + "…"
+    body = f"{author.name} (@{author.username}) mentioned you:\n\n{excerpt}\n\n{address}\n"
     levels.mail_personally([user.id for user in others], project, title, body)

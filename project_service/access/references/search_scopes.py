@@ -145,7 +145,7 @@ REPOSITORY_SCOPES: list[SearchScope] = []  # those that read the repository of a
 
 def add(scope: SearchScope, scopes: list[SearchScope] = SCOPES) -> None:
     """Register a scope; adding it twice, as a second application does, is once."""
-    if scope.name not in {known.name for known in scopes}:
+    if scope.name not in {registered.name for registered in scopes}:
         scopes.append(scope)
         scopes.sort(key=lambda scope: scope.order)
 

@@ -78,12 +78,12 @@ class TextReferences:
 
     def _issue(self, match: re.Match[str]) -> str:
         path = match["path"] or self.project.full_path
-        found = self.issues.get((path.lower(), int(match["iid"])))
-        if found is None:
+        issue = self.issues.get((path.lower(), int(match["iid"])))
+        if issue is None:
             return match[0]
-        full_path, title, state = found
-        shown = match[0] + (" (closed)" if state == CLOSED else "")
-        return _anchor(f"/{full_path}/-/issues/{match['iid']}", shown, title)
+        full_path, title, state = issue
+        label = match[0] + (" (closed)" if state == CLOSED else "")
+        return _anchor(f"/{full_path}/-/issues/{match['iid']}", label, title)
 
     def _label(self, match: re.Match[str]) -> str:
         title = match["quoted"] or match["label"]
@@ -150,8 +150,8 @@ def _issues_of_others(caller: Caller, keys: set[IssueKey]) -> dict[IssueKey, tup
         .where(issues_of_projects(caller))
     )
     rows: Any = db.session.execute(columns)
-    found = {(path.lower(), iid): (path, title, state) for path, iid, title, state in rows}
-    return {key: issue for key, issue in found.items() if key in keys}
+    issues = {(path.lower(), iid): (path, title, state) for path, iid, title, state in rows}
+    return {key: issue for key, issue in issues.items() if key in keys}
 
 
 def _users(names: set[str]) -> dict[str, tuple[str, str]]:

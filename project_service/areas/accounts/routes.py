@@ -89,10 +89,10 @@ def create_user(fields: dict[str, Any]) -> User:
 @api.response(200, user_schemas.UserAdminSchema)
 def update_user(fields: dict[str, Any], user: str) -> User:
     """Change a user."""
-    found = find_user(numeric(user))
+    account = find_user(numeric(user))
     if "avatar" in fields:
-        set_avatar(found, fields.pop("avatar") or None)
-    return _shown(service.update_user(found, **fields))
+        set_avatar(account, fields.pop("avatar") or None)
+    return _shown(service.update_user(account, **fields))
 
 
 @api.delete("/users/<user>")

@@ -35,15 +35,17 @@ MAX_EVENTS_SKIPPED = 1_000_000
 
 
 def _feed(listed: Select[int] | Listing, chosen: str, kinds: Collection[str] = FILTERS) -> dict[str, Any]:
-    shown = min(max(_number("shown"), EVENTS_PER_STEP), MAX_EVENTS_SHOWN)
+    page_size = min(max(_number("shown"), EVENTS_PER_STEP), MAX_EVENTS_SHOWN)
     skipped = min(_number("skip"), MAX_EVENTS_SKIPPED)
-    ids = listing_of(listed).rows(skipped, shown + 1)
-    more = len(ids) > shown
-    events = events_with_targets(ids[:shown], shorten=True)
+    ids = listing_of(listed).rows(skipped, page_size + 1)
+    more = len(ids) > page_size
+    events = events_with_targets(ids[:page_size], shorten=True)
     return {
         "events": [(event, sentence_of(event, event.project)) for event in events],
-        "more": {"shown": shown + EVENTS_PER_STEP} if more and shown < MAX_EVENTS_SHOWN else None,
-        "older": {"shown": None, "skip": skipped + MAX_EVENTS_SHOWN} if more and shown == MAX_EVENTS_SHOWN else None,
+        "more": {"shown": page_size + EVENTS_PER_STEP} if more and page_size < MAX_EVENTS_SHOWN else None,
+        "older": {"shown": None, "skip": skipped + MAX_EVENTS_SHOWN}
+        if more and page_size == MAX_EVENTS_SHOWN
+        else None,
         "chosen": chosen,
         "filters": {name: title for name, (title, _) in FILTERS.items() if name in kinds or name == chosen},
     }

@@ -82,8 +82,8 @@ def _plain(value: Any) -> Any:
 
 def taken_from(fields: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Remove the stored settings from the fields of a request; return them together with the present ones."""
-    given = {name: fields.pop(name) for name in DEFAULTS if name in fields}
-    changed = {name: value for name, value in given.items() if value is not None or name in NULLABLE}
+    requested = {name: fields.pop(name) for name in DEFAULTS if name in fields}
+    changed = {name: value for name, value in requested.items() if value is not None or name in NULLABLE}
     if changed.get("shared_runners_setting") == FORMER_RUNNER_SETTING:
         changed["shared_runners_setting"] = RUNNER_SETTING
     return {**attributes, **changed}

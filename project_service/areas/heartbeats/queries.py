@@ -36,5 +36,5 @@ def pings_of(heartbeat: Heartbeat) -> Select[HeartbeatPing]:
 
 def with_key(key: str) -> Select[int]:
     """Select the id of the heartbeat with a key, unless its project is being removed."""
-    found = select(Heartbeat.id).join(Project, Project.id == Heartbeat.project_id)
-    return found.where(Heartbeat.key_digest == tokens.digest(key), Project.deleting_since.is_(None))
+    statement = select(Heartbeat.id).join(Project, Project.id == Heartbeat.project_id)
+    return statement.where(Heartbeat.key_digest == tokens.digest(key), Project.deleting_since.is_(None))

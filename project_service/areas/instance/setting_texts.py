@@ -112,6 +112,6 @@ FEATURES = {
 
 def grouped_settings() -> dict[str, dict[str, tuple[str, str]]]:
     """Return the settings that have an effect, by group; a last group has those without a text."""
-    known = {name for settings in GROUPS.values() for name in settings}
-    others = {name: (name.replace("_", " ").capitalize(), "") for name in SETTINGS if name not in known}
+    described = {name for settings in GROUPS.values() for name in settings}
+    others = {name: (name.replace("_", " ").capitalize(), "") for name in SETTINGS if name not in described}
     return GROUPS | ({"Others": others} if others else {})

@@ -61,11 +61,11 @@ class IssueListQuery:
     @classmethod
     def of(cls, args: Mapping[str, str]) -> IssueListQuery:
         """Read a query."""
-        given = {name: args.get(name, "").strip() for name in FILTERS}
-        if given["issue_type"] not in TYPES:
-            given["issue_type"] = ""
+        filters = {name: args.get(name, "").strip() for name in FILTERS}
+        if filters["issue_type"] not in TYPES:
+            filters["issue_type"] = ""
         state, order = args.get("state", ""), args.get("order", "")
-        return cls(given, state if state in TABS else "opened", order if order in ORDERS else "created")
+        return cls(filters, state if state in TABS else "opened", order if order in ORDERS else "created")
 
     @property
     def labels(self) -> list[str]:
@@ -89,8 +89,8 @@ class IssueListQuery:
         return filters
 
     def _username(self, name: str) -> str:
-        given = self.given[name].removeprefix("@")
-        return caller().username if given == ME else given
+        username = self.given[name].removeprefix("@")
+        return caller().username if username == ME else username
 
 
 @pages.get(BASE_PATH)
@@ -148,7 +148,7 @@ def _changes(project: Project) -> Any:
         if label or removed:
             changes |= {"add_labels": [label] if label else None, "remove_labels": [removed] if removed else None}
         if user is not None:
-            changes["assignee_ids"] = sorted({*(one.id for one in issue.assignees), user.id})
+            changes["assignee_ids"] = sorted({*(assignee.id for assignee in issue.assignees), user.id})
         return changes
 
     return fields

@@ -150,8 +150,8 @@ class IssueListing:
     def _projects(self, ids: set[int]) -> dict[int, Project | ProjectAccess]:
         if self.project is not None:
             return dict.fromkeys(ids, self.project)
-        found = select(Project).where(Project.id.in_(ids)).options(joinedload(Project.namespace), NO_LAZY_LOADING)
-        return {project.id: project for project in db.session.scalars(found)}
+        statement = select(Project).where(Project.id.in_(ids)).options(joinedload(Project.namespace), NO_LAZY_LOADING)
+        return {project.id: project for project in db.session.scalars(statement)}
 
 
 def listed(

@@ -46,12 +46,12 @@ def fill_milestone(milestone: Milestone) -> dict[str, Any]:
     if project is not None and not allowed(caller(), Ability.READ_ISSUES, project):
         return {"total": 0}
     total, closed = queries.progress_of(caller(), milestone)
-    shown = IssueListing(IssueFilter.of_milestone(caller(), milestone), project).rows(0, MAX_ISSUES_OF_MILESTONE)
+    issues = IssueListing(IssueFilter.of_milestone(caller(), milestone), project).rows(0, MAX_ISSUES_OF_MILESTONE)
     return {
         "total": total,
         "closed": closed,
-        "issues": shown,
-        "more": total - len(shown),
+        "issues": issues,
+        "more": total - len(issues),
         "in_group": project is None,
     }
 
@@ -127,9 +127,9 @@ def change_field(issue: Issue) -> ResponseReturnValue:
     if form.accepted(lambda: sidebar.change_field(issue, request.form)):
         flash(f"{sidebar.TITLES[request.form['field']]} saved.")
         return redirect(_address(issue.project, issue.iid))
-    shown = NoteForm(formdata=None)
-    shown.problems = form.problems
-    return _page(issue, shown), 422
+    note_form = NoteForm(formdata=None)
+    note_form.problems = form.problems
+    return _page(issue, note_form), 422
 
 
 @pages.post(f"{ONE}/tasks")

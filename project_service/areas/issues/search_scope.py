@@ -74,8 +74,10 @@ def find_notes(search: Search) -> Matches:
         return NOTHING
     readable: list[Any] = []
     if allowed(search.caller, Ability.READ_ISSUES, project):
-        seen = select(Issue.id).where(Issue.project_id == project.content_id, visible_issues(search.caller, project))
-        readable.append((Note.noteable_type == issues.TARGET) & Note.noteable_id.in_(seen))
+        readable_issues = select(Issue.id).where(
+            Issue.project_id == project.content_id, visible_issues(search.caller, project)
+        )
+        readable.append((Note.noteable_type == issues.TARGET) & Note.noteable_id.in_(readable_issues))
     if allowed(search.caller, Ability.READ_MERGE_REQUESTS, project):
         readable.append(Note.noteable_type == merge_requests.TARGET)
     if not readable:
@@ -93,8 +95,8 @@ def add_numbers(_search: Search, notes: Sequence[Note]) -> None:
     for kind, model in ((issues.TARGET, Issue), (merge_requests.TARGET, MergeRequest)):
         ids = {note.noteable_id for note in notes if note.noteable_type == kind}
         if ids:
-            found: Any = select(model.id, model.iid).where(model.id.in_(ids))
-            numbers: dict[int, int] = dict(db.session.execute(found).all())
+            statement: Any = select(model.id, model.iid).where(model.id.in_(ids))
+            numbers: dict[int, int] = dict(db.session.execute(statement).all())
             for note in notes:
                 if note.noteable_type == kind:
                     note.noteable_iid = numbers.get(note.noteable_id or 0)
@@ -106,9 +108,9 @@ def show_note(note: Any) -> Hit:
     path = note.project.full_path
     address = f"/{path}/-/{kind}/{note.noteable_iid}?note={note.id}#note_{note.id}"
     text = " ".join(note.body.split())
-    shown = text if len(text) <= MAX_EXCERPT_CHARACTERS else text[:MAX_EXCERPT_CHARACTERS] + "…"
+    excerpt = text if len(text) <= MAX_EXCERPT_CHARACTERS else text[:MAX_EXCERPT_CHARACTERS] + "…"
     author = note.author.name if note.author else "Former user"
-    return Hit(f"{sign}{note.noteable_iid}: comment of {author}", address, path, shown)
+    return Hit(f"{sign}{note.noteable_iid}: comment of {author}", address, path, excerpt)
 
 
 search_scopes.add(SearchScope("issues", "Issues", 40, EVERYWHERE, find_issues, show_issue, IssueSchema))

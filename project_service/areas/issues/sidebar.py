@@ -34,11 +34,11 @@ def _assign(issue: Issue, value: str) -> dict[str, Any]:
     user = current_user() if value == ME else user_by(value.removeprefix("@"))
     if user is None or not sees(Caller.of(user), issue.project):
         raise Invalid(assignee=f"{value or 'nobody'} is no one who sees this project. Choose a username from the list.")
-    return {"assignee_ids": [*(one.id for one in issue.assignees), user.id]}
+    return {"assignee_ids": [*(assignee.id for assignee in issue.assignees), user.id]}
 
 
 def _unassign(issue: Issue, value: str) -> dict[str, Any]:
-    return {"assignee_ids": [one.id for one in issue.assignees if one.username != value] or [0]}
+    return {"assignee_ids": [assignee.id for assignee in issue.assignees if assignee.username != value] or [0]}
 
 
 def _add_label(_issue: Issue, value: str) -> dict[str, Any]:

@@ -27,7 +27,7 @@ def visible(caller: Caller) -> ColumnElement[bool]:
 
 def load(ids: Collection[int]) -> dict[int, Issue]:
     """Load issues with all that the API shows of them."""
-    found = select(Issue).where(Issue.id.in_(ids))
+    statement = select(Issue).where(Issue.id.in_(ids))
     loaded = (
         selectinload(Issue.project).joinedload(Project.namespace),
         joinedload(Issue.author),
@@ -37,7 +37,7 @@ def load(ids: Collection[int]) -> dict[int, Issue]:
         selectinload(Issue.label_rows),
         NO_LAZY_LOADING,
     )
-    return {issue.id: issue for issue in db.session.scalars(found.options(*loaded))}
+    return {issue.id: issue for issue in db.session.scalars(statement.options(*loaded))}
 
 
 def show(issue: Any) -> ShownTarget:

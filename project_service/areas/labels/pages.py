@@ -44,8 +44,8 @@ def list_labels(owner: ProjectOrGroup) -> ResponseReturnValue:
         only = {"include_descendant_groups": False, "only_group_labels": True}
         matching = queries.group_labels_matching(caller(), owner, **filters, **only)
     page = read_page(matching, request.args.get("page"))
-    shown = queries.shown_labels(caller(), owner, page.rows, counts=False)
-    return _render("list", owner, page=page, labels=shown, search=filters["search"], form=PriorityForm())
+    labels = queries.shown_labels(caller(), owner, page.rows, counts=False)
+    return _render("list", owner, page=page, labels=labels, search=filters["search"], form=PriorityForm())
 
 
 @pages.get(f"{OF_PROJECT}/new", endpoint="new_label")

@@ -79,8 +79,8 @@ def shown_labels(
 
 def shown_label(requester: Caller, owner: Project | Group, label: Label) -> ShownLabel:
     """Return one label of a project or a group as schemas serialize it."""
-    (shown,) = shown_labels(requester, owner, [label], counts=False)
-    return shown
+    (shown_row,) = shown_labels(requester, owner, [label], counts=False)
+    return shown_row
 
 
 def _priorities(project: Project, labels: Sequence[Label]) -> dict[int, int]:

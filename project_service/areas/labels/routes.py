@@ -126,8 +126,8 @@ def promote_named_label(project: Project, fields: dict[str, Any]) -> ShownLabel:
 @api.other_response(304, "Nothing to change")
 def subscribe_to_label(project: Project, label: str) -> Any:
     """Subscribe to a label; 304 if you have."""
-    found = find_label(usable_in(project), label)
-    return _changed(label_rules.subscribe(caller().user_id or 0, project, found), project, found)
+    row = find_label(usable_in(project), label)
+    return _changed(label_rules.subscribe(caller().user_id or 0, project, row), project, row)
 
 
 @api.post(f"{LABELS}/<label>/unsubscribe")
@@ -137,8 +137,8 @@ def subscribe_to_label(project: Project, label: str) -> Any:
 @api.other_response(304, "Nothing to change")
 def unsubscribe_from_label(project: Project, label: str) -> Any:
     """End a subscription to a label; 304 if there is none."""
-    found = find_label(usable_in(project), label)
-    return _changed(label_rules.unsubscribe(caller().user_id or 0, project, found), project, found)
+    row = find_label(usable_in(project), label)
+    return _changed(label_rules.unsubscribe(caller().user_id or 0, project, row), project, row)
 
 
 @group_api.post(f"{GROUP_LABELS}/<label>/subscribe")
@@ -148,8 +148,8 @@ def unsubscribe_from_label(project: Project, label: str) -> Any:
 @group_api.other_response(304, "Nothing to change")
 def subscribe_to_group_label(group: Group, label: str) -> Any:
     """Subscribe to a label of a group; 304 if you have."""
-    found = find_label(usable_in_group(group), label)
-    return _changed(label_rules.subscribe(caller().user_id or 0, group, found), group, found)
+    row = find_label(usable_in_group(group), label)
+    return _changed(label_rules.subscribe(caller().user_id or 0, group, row), group, row)
 
 
 @group_api.post(f"{GROUP_LABELS}/<label>/unsubscribe")
@@ -159,8 +159,8 @@ def subscribe_to_group_label(group: Group, label: str) -> Any:
 @group_api.other_response(304, "Nothing to change")
 def unsubscribe_from_group_label(group: Group, label: str) -> Any:
     """End a subscription to a label of a group; 304 if there is none."""
-    found = find_label(usable_in_group(group), label)
-    return _changed(label_rules.unsubscribe(caller().user_id or 0, group, found), group, found)
+    row = find_label(usable_in_group(group), label)
+    return _changed(label_rules.unsubscribe(caller().user_id or 0, group, row), group, row)
 
 
 @group_api.get(GROUP_LABELS)
@@ -184,8 +184,8 @@ def list_group_labels(group: Group, fields: dict[str, Any]) -> WithSchema:
 @group_api.response(200, schemas.GroupLabelSchema)
 def show_group_label(group: Group, fields: dict[str, Any], label: str) -> ShownLabel:
     """Show one label of a group, by its id or its title."""
-    found = find_label(usable_in_group(group, ancestors=fields["include_ancestor_groups"]), label)
-    return queries.shown_label(caller(), group, found)
+    row = find_label(usable_in_group(group, ancestors=fields["include_ancestor_groups"]), label)
+    return queries.shown_label(caller(), group, row)
 
 
 @group_api.post(GROUP_LABELS)

@@ -41,12 +41,12 @@ def import_members(requester: Caller, project: Project, source: Project) -> Impo
         raise Invalid(source="is this project itself")
     here = select(Membership.user_id).where(Membership.project_id == project.id)
     members = queries.members_of(source).where(Membership.user_id.not_in(here), Membership.user_id.not_in(bots()))
-    found = list(db.session.scalars(members.limit(MAX_IMPORTED_MEMBERS + 1)))
-    if len(found) > MAX_IMPORTED_MEMBERS:
+    memberships = list(db.session.scalars(members.limit(MAX_IMPORTED_MEMBERS + 1)))
+    if len(memberships) > MAX_IMPORTED_MEMBERS:
         raise Invalid(source=f"has more than {MAX_IMPORTED_MEMBERS} members: share the project with a group instead")
     highest = min(role_of(requester, project), Role.MAINTAINER)
     added, left_out = 0, list[str]()
-    for member in found:
+    for member in memberships:
         try:
             service.add_member(
                 requester,

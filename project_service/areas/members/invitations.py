@@ -151,15 +151,15 @@ def accept(invitation: Invitation, user: User) -> None:
         Conflict: the user is a member already.
 
     """
-    place, author = invitation.place, Caller.of(invitation.created_by)
+    subject, author = invitation.place, Caller.of(invitation.created_by)
     used = delete(Invitation).where(Invitation.id == invitation.id).returning(Invitation.id)
     if db.session.scalar(used) is None:
         raise Invalid(base=GONE)
-    ability = Ability.ADMIN_PROJECT_MEMBERS if isinstance(place, Project) else Ability.ADMIN_GROUP
-    may_invite = invitation.created_by.state == ACTIVE and allowed(author, ability, place)
-    if not may_invite or invitation.access_level > role_of(author, place):
+    ability = Ability.ADMIN_PROJECT_MEMBERS if isinstance(subject, Project) else Ability.ADMIN_GROUP
+    may_invite = invitation.created_by.state == ACTIVE and allowed(author, ability, subject)
+    if not may_invite or invitation.access_level > role_of(author, subject):
         raise Invalid(base="The person who invited you may not add members any more.")
-    service.add_member(author, place, user, access_level=invitation.access_level, expires_at=invitation.expires_at)
+    service.add_member(author, subject, user, access_level=invitation.access_level, expires_at=invitation.expires_at)
 
 
 def accept_as_new_user(invitation: Invitation, *, name: str, username: str, password: str) -> User:

@@ -73,11 +73,11 @@ def list_projects_shared_with_group(group: Group, fields: dict[str, Any]) -> Any
 @api.response(200, schemas.ProjectFullWithAccessSchema)
 def show_project(project: ProjectAccess, fields: dict[str, Any]) -> WithSchema:
     """Show one project."""
-    shown = shown_project(caller(), project)
+    row = shown_project(caller(), project)
     if caller().user_id is None:
-        return WithSchema(ProjectBasicSchema, shown)
+        return WithSchema(ProjectBasicSchema, row)
     maintains = allowed(caller(), Ability.ADMIN_PROJECT, project)
-    return WithSchema(schemas.ProjectFullWithAccessSchema if maintains else schemas.ProjectWithAccessSchema, shown)
+    return WithSchema(schemas.ProjectFullWithAccessSchema if maintains else schemas.ProjectWithAccessSchema, row)
 
 
 @api.post("/projects")

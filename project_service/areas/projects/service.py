@@ -302,9 +302,11 @@ def _apply_stored(project: Project, fields: dict[str, Any]) -> None:
     }
     policy = fields.get(f"{EXPIRATION_POLICY}_attributes")
     if policy is not None:
-        given = {name: value for name, value in policy.items() if value is not None or name == "name_regex_keep"}
-        if "name_regex_delete" in given:
-            given["name_regex"] = given.pop("name_regex_delete")
-        stored[EXPIRATION_POLICY] = {**(project.attributes or {}).get(EXPIRATION_POLICY, {}), **given}
+        changed_policy = {
+            name: value for name, value in policy.items() if value is not None or name == "name_regex_keep"
+        }
+        if "name_regex_delete" in changed_policy:
+            changed_policy["name_regex"] = changed_policy.pop("name_regex_delete")
+        stored[EXPIRATION_POLICY] = {**(project.attributes or {}).get(EXPIRATION_POLICY, {}), **changed_policy}
     if stored:
         project.attributes = {**(project.attributes or {}), **stored}

@@ -114,7 +114,9 @@ class TransferForm(Form):
 
     def set_namespaces(self, namespaces: list[Namespace], current: int) -> None:
         """Offer the namespaces in which the caller may create projects, without the current one."""
-        choices: dict[Any, str] = {one.id: one.full_path for one in namespaces if one.id != current}
+        choices: dict[Any, str] = {
+            namespace.id: namespace.full_path for namespace in namespaces if namespace.id != current
+        }
         self.namespace.choices = choices
 
 

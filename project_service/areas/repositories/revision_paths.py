@@ -47,5 +47,5 @@ def find_revision_path(code: CodeRepository, text: str) -> RevisionPath:
 
 def page_address(project: Project, page: str, revision: str, path: str = "") -> str:
     """The address of a page of a project (``tree``, ``blob``, ``raw``) for a revision and a path of it."""
-    place = urls.encode_path(f"{revision}/{path}" if path else revision)
-    return f"/{urls.encode_path(project.full_path)}/-/{page}/{place}"
+    revision_path = urls.encode_path(f"{revision}/{path}" if path else revision)
+    return f"/{urls.encode_path(project.full_path)}/-/{page}/{revision_path}"

@@ -35,17 +35,17 @@ def search_everything() -> ResponseReturnValue:
     scopes = service.scopes_of(search.level)
     name = request.args.get("scope", ALL)
     name = name if name in {scope.name for scope in scopes} else ALL
-    shown: dict[str, Any] = {"parts": [], "page": None, "hits": [], "is_cut": False, "problem": None}
+    context: dict[str, Any] = {"parts": [], "page": None, "hits": [], "is_cut": False, "problem": None}
     status = 200
     if search.text.strip():
         try:
-            shown |= _found(service.checked(search), name)
+            context |= _found(service.checked(search), name)
         except ServiceError as error:
             if error.status not in PROBLEMS:
                 raise
-            status, shown["problem"] = error.status, PROBLEMS[error.status]
+            status, context["problem"] = error.status, PROBLEMS[error.status]
     tabs = {ALL: "All"} | {scope.name: scope.title for scope in scopes}
-    html = render_template("search/show.html", search=search, scope=name, tabs=tabs, **shown)
+    html = render_template("search/show.html", search=search, scope=name, tabs=tabs, **context)
     return html, status
 
 

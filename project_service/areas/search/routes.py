@@ -84,4 +84,4 @@ def _found(
     if scope is None or scope.schema is None:
         return WithSchema(Schema, cut)
     prepare = scope.prepare
-    return WithSchema(scope.schema, cut, None if prepare is None else lambda shown: prepare(search, shown))
+    return WithSchema(scope.schema, cut, None if prepare is None else lambda rows: prepare(search, rows))

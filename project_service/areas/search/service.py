@@ -44,7 +44,7 @@ def checked(search: Search) -> Search:
 def scopes_of(level: str) -> list[SearchScope]:
     """The scopes of a level, in the order of the page."""
     return sorted(
-        (scope for scope in (*SCOPES, *REPOSITORY_SCOPES) if level in scope.levels), key=lambda one: one.order
+        (scope for scope in (*SCOPES, *REPOSITORY_SCOPES) if level in scope.levels), key=lambda scope: scope.order
     )
 
 
@@ -83,7 +83,9 @@ def overview(search: Search) -> Iterator[OverviewPart]:
         matches = scope.find(search)
         rows = matches.listing.rows(0, OVERVIEW_ROWS + 1)
         if rows or matches.is_cut:
-            shown = rows[:OVERVIEW_ROWS]
+            shown_rows = rows[:OVERVIEW_ROWS]
             if scope.prepare is not None:
-                scope.prepare(search, shown)
-            yield OverviewPart(scope, [scope.show(row) for row in shown], len(rows) > OVERVIEW_ROWS, matches.is_cut)
+                scope.prepare(search, shown_rows)
+            yield OverviewPart(
+                scope, [scope.show(row) for row in shown_rows], len(rows) > OVERVIEW_ROWS, matches.is_cut
+            )

@@ -53,9 +53,9 @@ class SilenceForm(Form):
     def new_fields(self) -> dict[str, Any]:
         """Return what the service takes of a new or a pending silence."""
         matchers = [
-            {"field": one.data.strip(), "operator": operator.data, "value": value.data or ""}
-            for one, operator, value in self.rows()
-            if (one.data or "").strip()
+            {"field": field.data.strip(), "operator": operator.data, "value": value.data or ""}
+            for field, operator, value in self.rows()
+            if (field.data or "").strip()
         ]
         fields = {"matchers": matchers, "hold_incidents": self.hold_incidents.data} | self.changed_fields()
         return fields | ({"starts_at": _utc(self.starts_at.data)} if self.starts_at.data else {})

@@ -20,7 +20,7 @@ UPDATE_SECONDS = 10
 def update_silences() -> None:
     """Match the open alerts with silences that begin, and announce what those that end have held back."""
     with jobs.step():
-        begun, ending = (list(db.session.scalars(one())) for one in (queries.unbegun, queries.ending_when_resolved))
+        begun, ending = (list(db.session.scalars(query())) for query in (queries.unbegun, queries.ending_when_resolved))
     for silence_id in begun:
         with jobs.step():
             silence = _locked(silence_id)

@@ -49,8 +49,8 @@ def list_silences(owner: SilenceOwner) -> ResponseReturnValue:
 @pages.allow(project=Ability.CREATE_SILENCES, group=Ability.ADMIN_GROUP_NOTIFICATIONS)
 def new_silence(owner: SilenceOwner) -> ResponseReturnValue:
     """Show the form of a new silence; the query may name values of matchers."""
-    given = [(name, request.args[name][:MAX_VALUE_CHARACTERS]) for name in FIELDS if request.args.get(name)]
-    matchers = [{"field": name, "operator": IS, "value": value} for name, value in given]
+    values = [(name, request.args[name][:MAX_VALUE_CHARACTERS]) for name in FIELDS if request.args.get(name)]
+    matchers = [{"field": name, "operator": IS, "value": value} for name, value in values]
     return _form(owner, SilenceForm(formdata=None, matchers=matchers))
 
 

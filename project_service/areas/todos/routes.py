@@ -40,10 +40,10 @@ def list_todos(fields: dict[str, Any]) -> WithSchema:
 def finish_todo(todo: str) -> queries.TodoRow:
     """Mark a to-do item as done."""
     user_id = caller().user_id or 0
-    found = todos.find_todo(user_id, numeric(todo))
-    todos.finish_these(user_id, [found.id])
-    db.session.refresh(found)
-    rows = queries.with_targets([found])
+    row = todos.find_todo(user_id, numeric(todo))
+    todos.finish_these(user_id, [row.id])
+    db.session.refresh(row)
+    rows = queries.with_targets([row])
     if not rows:
         raise RecordNotFound
     return rows[0]

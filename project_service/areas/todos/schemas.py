@@ -22,8 +22,8 @@ TYPES = (
 
 
 def _target(row: TodoRow) -> dict[str, Any]:
-    shown: dict[str, Any] = row.kind.schema.dump_value(row.target)
-    return shown
+    target: dict[str, Any] = row.kind.schema.dump_value(row.target)
+    return target
 
 
 class TodoSchema(Schema):

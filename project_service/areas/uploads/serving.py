@@ -27,8 +27,8 @@ def respond(upload: ProjectFile) -> Response:
         file.close()
         raise
     kind = raw_content.type_of(start)
-    shown = kind not in (raw_content.TEXT, raw_content.SVG, raw_content.BINARY) and ending in (*EMBEDDED, PDF)
-    headers = raw_content.headers(start, upload.filename, inline=shown)
+    inline = kind not in (raw_content.TEXT, raw_content.SVG, raw_content.BINARY) and ending in (*EMBEDDED, PDF)
+    headers = raw_content.headers(start, upload.filename, inline=inline)
     headers |= {"Content-Security-Policy": POLICY, "Cache-Control": PRIVATE}
     response = Response(wrap_file(request.environ, file, CHUNK_BYTES), headers=headers, direct_passthrough=True)
     response.content_length = upload.size

@@ -23,11 +23,13 @@ def broken_mask_rules(value: str, *, raw: bool) -> str:
     broken = []
     if len(value) < MIN_MASKED_LENGTH:
         broken.append(f"must be at least {MIN_MASKED_LENGTH} characters to be masked")
-    names = dict.fromkeys(CHARACTER_NAMES.get(one, f"“{one}”") for one in UNMASKABLE[raw].findall(value))
+    names = dict.fromkeys(
+        CHARACTER_NAMES.get(character, f"“{character}”") for character in UNMASKABLE[raw].findall(value)
+    )
     if names:
-        shown = ", ".join(list(names)[:MAX_NAMED_CHARACTERS])
+        named = ", ".join(list(names)[:MAX_NAMED_CHARACTERS])
         more = " and others are" if len(names) > MAX_NAMED_CHARACTERS else " are" if len(names) > 1 else " is"
-        broken.append(f"{shown}{more} not allowed in a masked value")
+        broken.append(f"{named}{more} not allowed in a masked value")
     return "; ".join(broken)
 
 

@@ -112,8 +112,8 @@ def update_variable(owner: VariableOwner, variable_id: int) -> ResponseReturnVal
     variable = queries.find_variable_by_id(owner, variable_id)
     form = _form_of(variable)()
     fields = _fields(form)
-    shown = "" if variable.hidden else variable.value  # a hidden value is not in the form: an empty field keeps it
-    if fields["value"] == _as_typed(shown):
+    form_value = "" if variable.hidden else variable.value  # a hidden value is not in the form: an empty field keeps it
+    if fields["value"] == _as_typed(form_value):
         del fields["value"]
     if form.accepted(lambda: service.update_variable(variable, **fields)):
         return redirect(_settings(owner))

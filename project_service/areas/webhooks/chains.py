@@ -31,8 +31,8 @@ log = structlog.get_logger(__name__)
 
 def of_request() -> str | None:
     """Return the chain that the current request belongs to, if its client says so."""
-    given = request.headers.get("X-Gitlab-Event-UUID", "") if has_request_context() else ""
-    return given if UUID.fullmatch(given) else None
+    chain = request.headers.get("X-Gitlab-Event-UUID", "") if has_request_context() else ""
+    return chain if UUID.fullmatch(chain) else None
 
 
 def begun_by(hook_id: int) -> str:

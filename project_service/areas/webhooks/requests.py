@@ -184,14 +184,14 @@ def _seconds(headers: dict[str, str]) -> float | None:
 
 
 def _shown_headers(headers: dict[str, str], variables: dict[str, str]) -> dict[str, str]:
-    shown: dict[str, Any] = {}
+    shown_headers: dict[str, Any] = {}
     for name, value in list(headers.items())[:MAX_RESPONSE_HEADERS]:
         masked = value
         for key, secret in variables.items():
             masked = masked.replace(secret, f"{{{key}}}")
         cut = masked.encode("utf-8", errors="replace")[:MAX_HEADER_BYTES].decode("utf-8", errors="ignore")
-        shown["-".join(part.capitalize() for part in name.split("-"))] = cut
-    return shown
+        shown_headers["-".join(part.capitalize() for part in name.split("-"))] = cut
+    return shown_headers
 
 
 @cache

@@ -56,7 +56,7 @@ def on_events(events: Sequence[HookEvent]) -> None:
             "flag": event.flag,
             "trigger": "system_hooks" if group[0].is_system else event.trigger or trigger_of(event.flag),
         }
-        bodies = [exact_json.dumps(_payload_of(one, is_system=group[0].is_system)).decode() for one in events]
+        bodies = [exact_json.dumps(_payload_of(event, is_system=group[0].is_system)).decode() for event in events]
         payloads = deliveries.add_payloads(bodies)
         deliveries.enqueue_all(
             (hook.receiver, content | {"event_uuid": chains.of_request() or chains.begun_by(hook.id)}, payload)
@@ -96,8 +96,10 @@ def _select_hooks(groups: Select[int], *conditions: ColumnElement[bool]) -> Sele
         WebHook.branch_filter_strategy,
     )
     # the setting is needed for the users of payloads
-    found = select(WebHook, user_pictures.switch()).where(or_(WebHook.group_id.in_(groups), of_instance, *conditions))
-    return found.options(columns).order_by(WebHook.id)
+    statement = select(WebHook, user_pictures.switch()).where(
+        or_(WebHook.group_id.in_(groups), of_instance, *conditions)
+    )
+    return statement.options(columns).order_by(WebHook.id)
 
 
 _ABOVE = select(NamespaceAncestor.ancestor_id)

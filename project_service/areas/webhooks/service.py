@@ -246,7 +246,7 @@ def _assign(hook: WebHook, requested: Mapping[str, Any]) -> dict[str, list[str]]
     """Set fields and return the problems by attribute."""
     old_url, old_filled = hook.url, hook.filled_url if hook.url else ""
     fields = dict(requested)
-    given = {name: _pairs(fields.pop(name, None)) for name in ("url_variables", HEADERS)}
+    pairs = {name: _pairs(fields.pop(name, None)) for name in ("url_variables", HEADERS)}
     flags = {name: fields.pop(name) for name in (*EVENTS, *GROUP_EVENTS) if name in fields}
     hook.events = hook.events | {name: value for name, value in flags.items() if value is not None}
     for name in PLAIN_FIELDS:
@@ -259,9 +259,9 @@ def _assign(hook: WebHook, requested: Mapping[str, Any]) -> dict[str, list[str]]
         hook.push_events_branch_filter = None
     if fields.get("url") is not None:
         hook.url = fields["url"].strip()
-    hook.url_variables = hook.url_variables | given["url_variables"]
-    _keep_secrets_from(hook, old_url, old_filled, given)
-    hook.custom_headers = hook.custom_headers | given[HEADERS]
+    hook.url_variables = hook.url_variables | pairs["url_variables"]
+    _keep_secrets_from(hook, old_url, old_filled, pairs)
+    hook.custom_headers = hook.custom_headers | pairs[HEADERS]
     if old_url and hook.url != old_url:
         hook.token = hook.signing_token = None
         logs.enable(hook)

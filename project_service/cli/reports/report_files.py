@@ -82,5 +82,5 @@ def export_findings(project: str, export_format: str, branch: str | None, output
 def judge_here(project: str, file: IO[bytes], report_type: str | None, *, gate: dict[str, Any], **options: Any) -> Any:
     """Return the answer of an upload to this machine's instance, with the judgement of its gate."""
     with create_app().app_context(), seekable_stream(file) as report:
-        found = ingestion.ingest(project_named(project), report, report_type, gate_options=gate, **options)
-        return IngestedSchema.dump_value(found)
+        ingested = ingestion.ingest(project_named(project), report, report_type, gate_options=gate, **options)
+        return IngestedSchema.dump_value(ingested)

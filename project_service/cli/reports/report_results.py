@@ -40,8 +40,8 @@ def junit_of(answer: dict[str, Any]) -> str:
         failures = sum(finding["failing"] for finding in findings)
         suite = _suite(suites, name, len(findings) or 1, failures)
         for finding in findings:
-            place = _xml(finding["location"] or finding["scanner"] or "unknown")
-            case = SubElement(suite, "testcase", name=_xml(finding["name"]), classname=place)
+            location = _xml(finding["location"] or finding["scanner"] or "unknown")
+            case = SubElement(suite, "testcase", name=_xml(finding["name"]), classname=location)
             if finding["failing"]:
                 message = f"{finding['severity']}: {finding['name']}"
                 failure = SubElement(case, "failure", message=_xml(message), type=finding["severity"])

@@ -127,14 +127,14 @@ def _multipart(file: IO[bytes], fields: Mapping[str, Any]) -> tuple[Iterator[byt
 
 def _answer_of(url: str, answer: urllib3.BaseHTTPResponse) -> Any:
     try:
-        found = orjson.loads(answer.data)
+        document = orjson.loads(answer.data)
     except ValueError:
-        found = None
+        document = None
     if answer.status in (HTTPStatus.OK, HTTPStatus.CREATED):
-        if isinstance(found, dict) and isinstance(found.get("gate"), dict):
-            return found
+        if isinstance(document, dict) and isinstance(document.get("gate"), dict):
+            return document
         raise CannotJudge(f"{url} is no Project Service with a quality gate")
-    raise CannotJudge(f"{url} refuses: {answer.status} {_reason(found, answer.status)}".rstrip())
+    raise CannotJudge(f"{url} refuses: {answer.status} {_reason(document, answer.status)}".rstrip())
 
 
 def _reason(found: Any, status: int) -> str:

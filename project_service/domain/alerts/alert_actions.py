@@ -34,11 +34,11 @@ class Acknowledged:
 
 def acknowledge(request: Acknowledgement) -> Acknowledged:
     """Acknowledge the alerts that are still triggered, or resolve those that are open, in the current unit of work."""
-    found: Acknowledged = next(result for _, result in acknowledged.send(request))
-    return found
+    result_of_receiver: Acknowledged = next(result for _, result in acknowledged.send(request))
+    return result_of_receiver
 
 
 def open_among(alert_ids: Sequence[int], *, acknowledged: bool) -> set[int]:
     """Return which of some alerts are triggered or, if these count, acknowledged."""
-    found: set[int] = next(result for _, result in asked.send(alert_ids, acknowledged=acknowledged))
-    return found
+    open_ids: set[int] = next(result for _, result in asked.send(alert_ids, acknowledged=acknowledged))
+    return open_ids

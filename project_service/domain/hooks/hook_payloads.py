@@ -135,8 +135,8 @@ def stored_labels_of(issue: Issue) -> list[dict[str, Any]]:
     """Return the labels of an issue whose labels were not loaded, in one statement."""
     is_described = (Label.project_id == issue.project_id) & (Label.title == IssueLabel.title)
     rows = select(IssueLabel.title, Label).outerjoin(Label, is_described).where(IssueLabel.issue_id == issue.id)
-    found = db.session.execute(rows.order_by(IssueLabel.title))
-    return [_label(issue.project, title, label) for title, label in found]
+    labels = db.session.execute(rows.order_by(IssueLabel.title))
+    return [_label(issue.project, title, label) for title, label in labels]
 
 
 def _label(project: Project, title: str, label: Label | None) -> dict[str, Any]:

@@ -94,14 +94,14 @@ def cut(text: str | None, length: int = MAX_TEXT) -> str | None:
 
 def trimmed(payload: dict[str, Any]) -> dict[str, Any]:
     """Return the part of a payload that a snapshot has room for: short values, in their order."""
-    kept: dict[str, Any] = {}
+    trimmed_payload: dict[str, Any] = {}
     room = MAX_PAYLOAD_BYTES
     for key, value in payload.items():
         short = _short(value)
         size = len(exact_json.dumps({key: short}))
         if size <= room:
-            kept[key], room = short, room - size
-    return kept
+            trimmed_payload[key], room = short, room - size
+    return trimmed_payload
 
 
 def _short(value: Any) -> Any:

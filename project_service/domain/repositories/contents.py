@@ -41,8 +41,8 @@ def commit_titles(project: Project, ids: Iterable[str]) -> dict[str, str]:
 def file_names(project: Project, revisions: Iterable[str]) -> frozenset[bytes] | None:
     """The paths of all files of the first revision that exists; ``None`` without one, or if there are too many."""
     with code_of(project) as code, suppress(ReadingFailed):
-        commits = (code.resolve(one) for one in revisions) if code is not None else iter(())
-        commit = next((one for one in commits if one is not None), None)
+        commits = (code.resolve(revision) for revision in revisions) if code is not None else iter(())
+        commit = next((commit for commit in commits if commit is not None), None)
         if code is not None and commit is not None:
             return trees.file_names(code, commit)
     return None

@@ -146,16 +146,16 @@ def _name_conflicts(repository: Repository, changes: Iterable[RefChange]) -> dic
         return {}
     deleted = {change.name for change in changes if change.deletes}
     if len(created) > BATCH:
-        known = set(_names_between(repository, "", "\U0010ffff")) - deleted
+        existing = set(_names_between(repository, "", "\U0010ffff")) - deleted
     else:
-        known = {name for one in created for name in _related(repository, one, deleted)} - deleted
+        existing = {name for created_name in created for name in _related(repository, created_name, deleted)} - deleted
     failures: dict[str, str] = {}
-    above = {parent for name in known for parent in _parents(name)}
+    above = {parent for name in existing for parent in _parents(name)}
     for name in created:
-        if name in above or not known.isdisjoint(_parents(name)):
+        if name in above or not existing.isdisjoint(_parents(name)):
             failures[name] = FAILED
         else:
-            known.add(name)
+            existing.add(name)
             above.update(_parents(name))
     return failures
 

@@ -66,8 +66,8 @@ def repository_view(project: Project, kind: str = CODE) -> Iterator[Path | None]
 @contextmanager
 def served_view(project: Project, kind: str = CODE) -> Iterator[Path]:
     """The same for clients of git: an empty repository if there is none."""
-    with repository_view(project, kind) as found:
-        yield _empty_view(head_of(project, None)) if found is None else found
+    with repository_view(project, kind) as folder:
+        yield _empty_view(head_of(project, None)) if folder is None else folder
 
 
 @contextmanager
@@ -111,7 +111,7 @@ def machine_folder() -> Path:
 def encode_name(name: str) -> bytes:
     """The bytes of the name of a ref, from its text in the database."""
     raw = name.encode()
-    return ESCAPED.sub(lambda found: chr(int(found[1], 16)), raw.decode("latin-1")).encode("latin-1")
+    return ESCAPED.sub(lambda match: chr(int(match[1], 16)), raw.decode("latin-1")).encode("latin-1")
 
 
 def decode_name(raw: bytes) -> str:

@@ -66,8 +66,11 @@ def silences_matching(project_id: int, alerts: Mapping[int, Facts]) -> dict[int,
     """Return the active silences that match alerts of a project, by the id of the alert; others have no entry."""
     active = select(Silence).where(applies_to(project_id), is_active()).order_by(Silence.ends_at, Silence.id)
     silences = list(db.session.scalars(active))
-    found = {number: [one for one in silences if holds_all(one.matchers, facts)] for number, facts in alerts.items()}
-    return {number: matching for number, matching in found.items() if matching}
+    matching_silences = {
+        number: [silence for silence in silences if holds_all(silence.matchers, facts)]
+        for number, facts in alerts.items()
+    }
+    return {number: matching for number, matching in matching_silences.items() if matching}
 
 
 def record(matched: Mapping[int, Iterable[Silence]], *, held_back: bool) -> None:
@@ -100,8 +103,10 @@ def held(events: Sequence[NotificationEvent]) -> dict[int, list[int]]:
     openings = [event for event in wanted if event.id in matched and event.kind in OPENING]
     existing = select(Base.metadata.tables["alerts"].c.id)
     existing = existing.where(existing.selected_columns.id.in_([event.subject_id for event in openings]))
-    known = set(db.session.scalars(existing)) if openings else set[int]()
-    record({event.subject_id: matched[event.id] for event in openings if event.subject_id in known}, held_back=True)
+    stored_ids = set(db.session.scalars(existing)) if openings else set[int]()
+    record(
+        {event.subject_id: matched[event.id] for event in openings if event.subject_id in stored_ids}, held_back=True
+    )
     return {number: [silence.id for silence in silences] for number, silences in matched.items()}
 
 

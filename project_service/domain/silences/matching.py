@@ -31,10 +31,10 @@ def holds(matcher: Matcher, facts: Facts) -> bool:
     values = values_of(facts, matcher["field"])
     operator, wanted = matcher["operator"], matcher["value"]
     if operator in (IS, IS_NOT):
-        found = (wanted.lower() if matcher["field"] == "severity" else wanted) in values
+        matches = (wanted.lower() if matcher["field"] == "severity" else wanted) in values
     else:
-        found = any(_matches(wanted.casefold(), value.casefold()) for value in values)
-    return found if operator in (IS, MATCHES) else not found
+        matches = any(_matches(wanted.casefold(), value.casefold()) for value in values)
+    return matches if operator in (IS, MATCHES) else not matches
 
 
 def problem_of(matchers: Sequence[Matcher]) -> str | None:
@@ -53,7 +53,10 @@ def problem_of(matchers: Sequence[Matcher]) -> str | None:
 def described(matchers: Sequence[Matcher]) -> str:
     """Return matchers in words."""
     words = {IS: "is", IS_NOT: "is not", MATCHES: "matches", NOT_MATCHES: "does not match"}
-    parts = (f"{one['field'].replace('_', ' ')} {words[one['operator']]} “{one['value']}”" for one in matchers)
+    parts = (
+        f"{matcher['field'].replace('_', ' ')} {words[matcher['operator']]} “{matcher['value']}”"
+        for matcher in matchers
+    )
     return " and ".join(parts) or "all alerts"
 
 

@@ -200,9 +200,9 @@ def ensure_labels(project: Project, titles: Collection[str]) -> None:
     """Create labels of the project for the titles that neither it nor a group above has."""
     if not titles:
         return
-    known = set(db.session.scalars(select(Label.title).where(usable_in(project), Label.title.in_(titles))))
+    existing = set(db.session.scalars(select(Label.title).where(usable_in(project), Label.title.in_(titles))))
     now = clock.now()
-    for title in sorted(set(titles) - known):
+    for title in sorted(set(titles) - existing):
         new = {"project_id": project.id, "title": title, "color": DEFAULT_COLOR, "created_at": now, "updated_at": now}
         db.session.execute(insert(table_of(Label)).values(new).on_conflict_do_nothing())
 
@@ -222,9 +222,9 @@ def keep_group_labels(project: Project, former: Namespace) -> None:
     by_title: dict[str, Label] = {}
     for label in left:
         by_title.setdefault(label.title, label)
-    known = set(db.session.scalars(select(Label.title).where(usable_in(project), Label.title.in_(by_title))))
+    existing = set(db.session.scalars(select(Label.title).where(usable_in(project), Label.title.in_(by_title))))
     for title, label in by_title.items():
-        if title not in known:
+        if title not in existing:
             copy = Label(project_id=project.id, title=title, color=label.color, description=label.description)
             db.session.add(copy)
             db.session.flush()

@@ -105,7 +105,7 @@ def usable_in_group(group: Group, *, ancestors: bool = True) -> ColumnElement[bo
 
 def with_any_of(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
     """The condition for the labels for which one of some conditions holds, each looked up by an index of its own."""
-    return Label.id.in_(union_all(*(select(Label.id).where(one) for one in conditions)))
+    return Label.id.in_(union_all(*(select(Label.id).where(condition) for condition in conditions)))
 
 
 def find_label(usable: ColumnElement[bool], id_or_title: str) -> Label:
@@ -139,9 +139,9 @@ def labels_by_title(
         groups.setdefault(namespace_id, []).append(ancestor_id)
     in_groups = Label.group_id.in_({group_id for ids in groups.values() for group_id in ids})
     in_projects = Label.project_id.in_({project.id for project in projects})
-    found = db.session.scalars(select(Label).where(with_any_of(in_projects, in_groups), Label.title.in_(titles)))
+    labels = db.session.scalars(select(Label).where(with_any_of(in_projects, in_groups), Label.title.in_(titles)))
     by_owner: dict[tuple[int | None, int | None], dict[str, Label]] = {}
-    for label in found:
+    for label in labels:
         by_owner.setdefault((label.project_id, label.group_id), {})[label.title] = label
     return {
         (project.id, title): label
@@ -155,17 +155,17 @@ def colors_of(project: Project, titles: Collection[str]) -> dict[str, str]:
     """The colours of labels by their titles, in a project; titles without a label are left out."""
     if not titles:
         return {}
-    found = select(Label.title, Label.color).where(usable_in(project), Label.title.in_(titles))
+    statement = select(Label.title, Label.color).where(usable_in(project), Label.title.in_(titles))
     # the project's own come last, and so replace those of groups
-    rows = db.session.execute(found.order_by(Label.project_id.is_not(None), Label.id))
+    rows = db.session.execute(statement.order_by(Label.project_id.is_not(None), Label.id))
     return {row.title: row.color for row in rows}
 
 
 def choices_of(project: Project, limit: int) -> dict[str, str]:
     """The labels that issues of a project may get, ordered by title, with their colours; ``limit`` titles at most."""
-    found = select(Label.title, Label.color).where(usable_in(project))
+    statement = select(Label.title, Label.color).where(usable_in(project))
     # the project's own come last, and so replace those of groups
-    rows = db.session.execute(found.order_by(Label.title, Label.project_id.is_not(None), Label.id).limit(limit))
+    rows = db.session.execute(statement.order_by(Label.title, Label.project_id.is_not(None), Label.id).limit(limit))
     return {row.title: row.color for row in rows}
 
 

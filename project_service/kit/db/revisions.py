@@ -16,7 +16,7 @@ _BEFORE = re.compile(r'^down_revision = "(\w+)"', re.MULTILINE)
 def newest_revision() -> str:
     """Return the revision of the newest migration: the one that no other comes after."""
     sources = [path.read_text() for path in (MIGRATIONS / "versions").glob("[0-9]*.py")]
-    revisions, followed = ({found[1] for text in sources if (found := each.search(text))} for each in (_OWN, _BEFORE))
+    revisions, followed = ({match[1] for text in sources if (match := each.search(text))} for each in (_OWN, _BEFORE))
     [newest] = revisions - followed
     return newest
 

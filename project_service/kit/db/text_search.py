@@ -147,9 +147,9 @@ def create_missing(connection: Connection) -> None:
 
 def _create_missing_triggers(connection: Connection, index: TextIndex) -> None:
     """Create the triggers that keep an index current, and fill it again, unless all are there."""
-    known = text("SELECT name FROM sqlite_master WHERE name LIKE :start ESCAPE '!' AND type IN ('table', 'trigger')")
+    present = text("SELECT name FROM sqlite_master WHERE name LIKE :start ESCAPE '!' AND type IN ('table', 'trigger')")
     start = index.name.replace("_", "!_") + "%"
-    names = set(connection.scalars(known, {"start": start}))
+    names = set(connection.scalars(present, {"start": start}))
     parts = {
         "index": index.name,
         "table": index.table.name,
@@ -168,8 +168,8 @@ def _create_missing_triggers(connection: Connection, index: TextIndex) -> None:
 
 def _has_extension(connection: Connection) -> bool:
     """Whether the extension is installed in the database, now or before."""
-    known = text("SELECT installed_version FROM pg_available_extensions WHERE name = :name")
-    extension = connection.execute(known, {"name": EXTENSION}).first()
+    installed = text("SELECT installed_version FROM pg_available_extensions WHERE name = :name")
+    extension = connection.execute(installed, {"name": EXTENSION}).first()
     if extension is None or extension[0] is not None:
         return extension is not None
     may_create = text("SELECT has_database_privilege(current_database(), 'CREATE')")

@@ -44,7 +44,7 @@ def enqueue(receiver: str, content: dict[str, Any], payload: DeliveryPayload | N
 
 def enqueue_all(waiting: Iterable[Waiting]) -> None:
     """Write deliveries, each a receiver and its content, in one statement for up to ``ROWS_PER_STATEMENT``."""
-    rows = [_values(*one) for one in waiting]
+    rows = [_values(*delivery) for delivery in waiting]
     for start in range(0, len(rows), ROWS_PER_STATEMENT):
         db.session.execute(insert(Delivery).values(rows[start : start + ROWS_PER_STATEMENT]))
 

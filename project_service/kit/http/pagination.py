@@ -215,10 +215,10 @@ class SelectedColumns:
 
 def counted(statement: Select[Any], *, in_order: bool = False) -> Select[int]:
     """Return the statement that counts the rows of another, up to one more than ``MAX_COUNTED_ROWS``."""
-    one: ColumnElement[int] = literal_column("1")
+    constant: ColumnElement[int] = literal_column("1")
     rows = statement if in_order else statement.order_by(None)
-    found: Select[Any] = rows.with_only_columns(one, maintain_column_froms=True)
-    return select(func.count()).select_from(found.limit(MAX_COUNTED_ROWS + 1).subquery())
+    counted_rows: Select[Any] = rows.with_only_columns(constant, maintain_column_froms=True)
+    return select(func.count()).select_from(counted_rows.limit(MAX_COUNTED_ROWS + 1).subquery())
 
 
 def listing_of(rows: Select[Any] | Listing) -> Listing:

@@ -44,14 +44,14 @@ def is_text(content: bytes) -> bool:
 def headers(start: bytes, name: str, *, inline: bool = True) -> dict[str, str]:
     """The headers of raw content that begins with some bytes; ``inline=False`` makes browsers store it."""
     kind = type_of(start)
-    shown = inline and kind not in (SVG, BINARY)
-    if not shown and kind != SVG:
+    is_shown = inline and kind not in (SVG, BINARY)
+    if not is_shown and kind != SVG:
         kind = BINARY
     # browsers guess by the name of a file: what is markup gets one that says nothing
-    shown_name = "blob" if shown and kind == TEXT and _MARKUP_START.match(start) else name
+    shown_name = "blob" if is_shown and kind == TEXT and _MARKUP_START.match(start) else name
     return {
         "Content-Type": kind,
-        "Content-Disposition": disposition("inline" if shown else "attachment", shown_name),
+        "Content-Disposition": disposition("inline" if is_shown else "attachment", shown_name),
         "Content-Security-Policy": POLICY,
         "Cross-Origin-Resource-Policy": "same-origin",
         "X-Content-Type-Options": "nosniff",

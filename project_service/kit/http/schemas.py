@@ -115,8 +115,8 @@ def _texts(schema: marshmallow.Schema, messages: Mapping[str, Any], prefix: str 
         errors = messages.get(key)
         if errors is None:
             continue
-        shown = f"{prefix}[{key}]" if prefix else key
-        texts += _flatten(field, errors, shown)
+        path = f"{prefix}[{key}]" if prefix else key
+        texts += _flatten(field, errors, path)
     return texts
 
 

@@ -238,9 +238,9 @@ def _render(
     if addresses is not None:
         raw = _name_headings(raw)
     linked = _INSECURE_IMAGE.sub(lambda image: f'<a href="{image[1]}">{image[2] or image[1]}</a>', raw)
-    known = _TAG_START.sub(lambda start: "<" if start[1].lower() in ELEMENTS else "&lt;", linked)
+    escaped = _TAG_START.sub(lambda start: "<" if start[1].lower() in ELEMENTS else "&lt;", linked)
     sanitized: str = nh3.clean(
-        _HEADING_TAG.sub(_lower_heading, known),
+        _HEADING_TAG.sub(_lower_heading, escaped),
         tags=elements,
         attributes=ATTRIBUTES | {"li": {SOURCE_LINES}} if lines else ATTRIBUTES,
         attribute_filter=_attribute_filter(addresses),
@@ -280,12 +280,12 @@ def _lower_heading(tag: re.Match[str]) -> str:
 
 def _name_headings(raw: str) -> str:
     """Give headings ids by their texts, as links in the same text name them."""
-    known: dict[str, int] = {}
+    counts: dict[str, int] = {}
 
     def with_id(heading: re.Match[str]) -> str:
         level, attributes, content = heading.groups()
         slug = _NO_SLUG.sub("", html.unescape(_TAG.sub("", content)).strip().lower()).replace(" ", "-")
-        count = known[slug] = known.get(slug, -1) + 1
+        count = counts[slug] = counts.get(slug, -1) + 1
         name = f"{slug}-{count}" if count else slug
         return f'<h{level} id="{name}"{attributes}>{content}</h{level}>'
 
@@ -324,10 +324,10 @@ def _image(address: str, addresses: RelativeAddresses | None) -> str | None:
 
 
 def _image_set(candidates: str, addresses: RelativeAddresses | None) -> str | None:
-    shown = []
+    sources = []
     for candidate in candidates.split(","):
         address, _, descriptor = candidate.strip().partition(" ")
         if (source := _image(address, addresses)) is None:
             return None
-        shown.append(f"{source} {descriptor}".strip())
-    return ", ".join(shown)
+        sources.append(f"{source} {descriptor}".strip())
+    return ", ".join(sources)

@@ -49,17 +49,17 @@ def back_up(settings: Settings, path: Path) -> Summary:
     snapshot refers to existed at one of the two times.
     """
     trees = _trees()
-    known: set[bytes] = set()
+    stored_digests: set[bytes] = set()
     with archive.writing(path) as writer, snapshot() as connection:
         for name, tree in trees.items():
-            _copy(writer, name, tree, known)
+            _copy(writer, name, tree, stored_digests)
         revision = current_revision(connection)  # the first statement: the snapshot is taken here
         if revision is None:
             raise BackupError("the database has no tables: there is nothing to back up")
         rows = {source.name: _dump(writer, connection, source) for source in tables.tables(connection)}
         counters = tables.counters(connection)
         connection.rollback()  # ends the snapshot, which prevents vacuuming, before copying files
-        files = {name: _copy(writer, name, tree, known) for name, tree in trees.items()}
+        files = {name: _copy(writer, name, tree, stored_digests) for name, tree in trees.items()}
         writer.end(
             {
                 "format": FORMAT_VERSION,
@@ -188,6 +188,6 @@ def _deleted_on_failure(trees: dict[str, Storage]) -> Iterator[None]:
         yield
     except BaseException:
         for tree in trees.values():
-            for found in list(tree.listing()):
-                tree.delete(found.name)
+            for file in list(tree.listing()):
+                tree.delete(file.name)
         raise

@@ -48,8 +48,8 @@ def store_files(project_id: int, unpacked: Unpacked) -> None:
 def adopt_avatar(project: Project) -> None:
     """Make the avatar of an archive the picture of the project, or record why not; the file stays for exports."""
     is_avatar = ProjectFile.path.startswith(f"{avatars.ARCHIVE_FOLDER}/", autoescape=True)
-    found = select(ProjectFile).where(ProjectFile.project_id == project.id, is_avatar).order_by(ProjectFile.path)
-    file = db.session.scalar(found.limit(1))
+    statement = select(ProjectFile).where(ProjectFile.project_id == project.id, is_avatar).order_by(ProjectFile.path)
+    file = db.session.scalar(statement.limit(1))
     if file is None:
         return
     with storage().open(file.storage_name) as stream:

@@ -127,5 +127,5 @@ def _refuse_own(user: User) -> None:
 
 def _page(user: User, **values: Any) -> str:
     """Render the page of a user; ``password`` is shown once, ``form`` and ``delete_form`` were refused."""
-    shown = {"form": Form(formdata=None), "delete_form": DeleteUserForm(formdata=None), "password": None} | values
-    return render_template("accounts/admin/show.html", user=user, own=user.id == caller().user_id, **shown)
+    context = {"form": Form(formdata=None), "delete_form": DeleteUserForm(formdata=None), "password": None} | values
+    return render_template("accounts/admin/show.html", user=user, own=user.id == caller().user_id, **context)

@@ -66,7 +66,7 @@ def show_token() -> Response:
             raise errors.invalid_token("was revoked")
         if not token.active:
             raise errors.invalid_token("expired")
-        shown = {
+        token_info = {
             "resource_owner_id": token.user_id,
             "scope": token.scopes,
             "expires_in": token.expires_in,
@@ -75,7 +75,7 @@ def show_token() -> Response:
             "scopes": token.scopes,
             "expires_in_seconds": token.expires_in,
         }
-    return json_response(shown, headers=NEVER_STORED)
+    return json_response(token_info, headers=NEVER_STORED)
 
 
 @oauth.route("/token", methods=["OPTIONS"])

@@ -56,8 +56,8 @@ class DiscussionListing:
         """Return some of them, with two statements."""
         keys = select(_KEY).where(*self._visible()).group_by(_KEY)
         ordered = keys.order_by(func.min(Note.created_at), func.min(Note.id)).offset(offset).limit(limit)
-        found = list(db.session.scalars(ordered))
-        notes = db.session.scalars(_loaded(select(Note).where(*self._visible(), _KEY.in_(found))))
+        page_keys = list(db.session.scalars(ordered))
+        notes = db.session.scalars(_loaded(select(Note).where(*self._visible(), _KEY.in_(page_keys))))
         by_id = {discussion.id: discussion for discussion in _grouped(self.issue, notes)}
         return sorted(by_id.values(), key=lambda each: (each.notes[0].created_at, each.notes[0].id))
 

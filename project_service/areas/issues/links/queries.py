@@ -57,10 +57,10 @@ def find_target(caller: Caller, project: str, iid: int) -> Issue:
         RecordNotFound: there is none.
 
     """
-    found = project_by(project)
-    if found is None or not allowed(caller, Ability.READ_ISSUES, found):
+    target_project = project_by(project)
+    if target_project is None or not allowed(caller, Ability.READ_ISSUES, target_project):
         raise RecordNotFound
-    target = find_issue(found, iid)
+    target = find_issue(target_project, iid)
     judge(caller, Ability.READ_ISSUE, target)
     return target
 

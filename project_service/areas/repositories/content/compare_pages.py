@@ -59,7 +59,7 @@ def compare_revisions(project: Project, range: str) -> str:
         difference = _difference(code, old, new, straight=straight)
         page = read_page(ListedRows(difference.files), request.args.get("page"), FILES_PER_PAGE)
         diffs.add_patches(code, difference, page.rows)
-    shown = {
+    context = {
         "old": match["old"],
         "new": match["new"],
         "straight": straight,
@@ -68,7 +68,7 @@ def compare_revisions(project: Project, range: str) -> str:
         "difference": difference,
         "page": page,
     }
-    return render_template("repositories/compare.html", project=project, problem="", **shown)
+    return render_template("repositories/compare.html", project=project, problem="", **context)
 
 
 def _difference(code: CodeRepository, old: Commit, new: Commit, *, straight: bool) -> TreeDifference:

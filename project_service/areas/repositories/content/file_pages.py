@@ -41,7 +41,7 @@ def show_file(project: Project, place: str) -> ResponseReturnValue:
         last = history.last_commits(code, revision_path.commit, folder, [entry]).get(entry.path)
     if view.is_markdown:
         text_references.prepare(caller(), project, [view.text])
-    shown = {
+    context = {
         "place": revision_path,
         "entry": entry,
         "view": view,
@@ -50,7 +50,7 @@ def show_file(project: Project, place: str) -> ResponseReturnValue:
         "has_source": is_markdown(entry.name) and view.kind == file_views.TEXT,
         "addresses": addresses_in(project, revision_path.revision, revision_path.path.rpartition("/")[0]),
     }
-    return render_template("repositories/file.html", project=project, **shown)
+    return render_template("repositories/file.html", project=project, **context)
 
 
 @pages.get(f"{BASE_PATH}/blame/<path:place>", reads_repository=True)

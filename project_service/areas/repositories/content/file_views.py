@@ -66,8 +66,8 @@ def view_of(code: CodeRepository, entry: Entry, *, as_source: bool = False) -> F
     lines = lines_of(text)
     language = highlighting.language_of(entry.name)
     marked = highlighting.highlight(lines, language) if language is not None and text else []
-    shown = [*marked, *map(escape, lines[len(marked) :])]
-    return FileView(TEXT, size, text, shown, language, len(marked))
+    html_lines = [*marked, *map(escape, lines[len(marked) :])]
+    return FileView(TEXT, size, text, html_lines, language, len(marked))
 
 
 def lines_of(text: str) -> list[str]:

@@ -57,12 +57,12 @@ def clone_facts(project: Project) -> dict[str, Any]:
 
 def _content(project: Project, code: CodeRepository, place: RevisionPath) -> dict[str, Any]:
     entries = trees.folder(code, place.commit, "") or trees.Folder([], b"")
-    shown = entries[:MAX_SHOWN_ENTRIES]
+    shown_entries = entries[:MAX_SHOWN_ENTRIES]
     wanted = HistoryFilter(revisions=[place.commit.id])
     return {
         "place": place,
-        "entries": shown,
-        "last": history.last_commits(code, place.commit, b"", shown),
+        "entries": shown_entries,
+        "last": history.last_commits(code, place.commit, b"", shown_entries),
         "has_more_entries": len(entries) > MAX_SHOWN_ENTRIES,
         # counted up to a limit, since a long history takes long to walk
         "commit_count": len(history.commit_ids(code, wanted, 0, MAX_COUNTED_COMMITS + 1)),

@@ -25,10 +25,12 @@ def find_file(project: Project, place: str) -> str:
     """Show the files of a revision whose paths have all words of a search."""
     search = request.args.get("search", "")[:MAX_SEARCH_LENGTH]
     with reading_code(project, "Revision") as code:
-        found = find_revision_path(code, place)
-        paths = matching_paths(trees.file_names(code, found.commit), search)
-    shown = {"paths": paths[:MAX_FOUND_FILES], "is_more": len(paths) > MAX_FOUND_FILES}
-    return render_template("repositories/find_file.html", project=project, place=found, search=search, **shown)
+        revision_path = find_revision_path(code, place)
+        paths = matching_paths(trees.file_names(code, revision_path.commit), search)
+    context = {"paths": paths[:MAX_FOUND_FILES], "is_more": len(paths) > MAX_FOUND_FILES}
+    return render_template(
+        "repositories/find_file.html", project=project, place=revision_path, search=search, **context
+    )
 
 
 @pages.get(f"{BASE_PATH}/graphs/<path:place>", reads_repository=True, is_long=True)
@@ -36,20 +38,20 @@ def find_file(project: Project, place: str) -> str:
 def list_contributors(project: Project, place: str) -> str:
     """Show the authors of a history, those with the most commits first."""
     with reading_code(project, "Revision") as code:
-        found = find_revision_path(code, place)
-        people = history.contributors(code, found.commit)
+        revision_path = find_revision_path(code, place)
+        people = history.contributors(code, revision_path.commit)
     people.sort(key=lambda person: (-person.commits, person.name))
     page = read_page(ListedRows(people), request.args.get("page"), CONTRIBUTORS_PER_PAGE)
-    return render_template("repositories/contributors.html", project=project, place=found, page=page)
+    return render_template("repositories/contributors.html", project=project, place=revision_path, page=page)
 
 
 def matching_paths(names: frozenset[bytes], search: str) -> list[str]:
     """Return at most one more than ``MAX_FOUND_FILES`` paths that have all words; those named so come first."""
     words = search.lower().split()
-    found = []
+    paths = []
     for name in names:
         path = name.decode(errors="replace")
         if all(word in path.lower() for word in words) and is_addressable(path):
-            found.append(path)
-    found.sort(key=lambda path: (not all(word in path.rpartition("/")[2].lower() for word in words), len(path), path))
-    return found[: MAX_FOUND_FILES + 1]
+            paths.append(path)
+    paths.sort(key=lambda path: (not all(word in path.rpartition("/")[2].lower() for word in words), len(path), path))
+    return paths[: MAX_FOUND_FILES + 1]

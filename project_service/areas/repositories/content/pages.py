@@ -96,9 +96,9 @@ def _show_folder(project: Project, text: str) -> ResponseReturnValue:
         readme = find_readme(project, code, revision_path, entries) if page.number == 1 else None
         branches = [ref.name for ref in refs.refs(code, BRANCHES)[:MAX_OFFERED_BRANCHES]]
         on_branch = code.ref(BRANCHES + revision_path.revision) is not None
-    shown = {"place": revision_path, "page": page, "last": last, "readme": readme, "branches": branches}
-    shown["on_branch"] = on_branch
-    return render_template("repositories/folder.html", project=project, **shown)
+    context = {"place": revision_path, "page": page, "last": last, "readme": readme, "branches": branches}
+    context["on_branch"] = on_branch
+    return render_template("repositories/folder.html", project=project, **context)
 
 
 @pages.get(f"{BASE_PATH}/raw/<path:place>", reads_repository=True, is_long=True)
@@ -153,8 +153,8 @@ def _show_commits(project: Project, text: str | None) -> str:
             commits, complete = history.commits_in_time(code, wanted, page.offset, page.size + 1)
     following = number + 1 if len(commits) > page.size else None
     before = number - 1 if number > 1 else None
-    shown = ShownPage(commits[: page.size], number, 0, False, following, before, page.size)
-    values = {"place": revision_path, "page": shown, "complete": complete, "search": search, "author": author}
+    shown_page = ShownPage(commits[: page.size], number, 0, False, following, before, page.size)
+    values = {"place": revision_path, "page": shown_page, "complete": complete, "search": search, "author": author}
     return render_template("repositories/commits.html", project=project, **values)
 
 

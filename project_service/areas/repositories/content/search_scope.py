@@ -89,11 +89,11 @@ class FoundCommits:
             code, commit = opened
             by_id = code.resolve(text.lower()) if COMMIT_ID.fullmatch(text.lower()) else None
             if by_id is not None:
-                found = [by_id][offset : offset + limit]
+                commits = [by_id][offset : offset + limit]
             else:
                 wanted = HistoryFilter(revisions=[commit.id], message=text[:MAX_SEARCH_LENGTH])
-                found = history.commits(code, wanted, offset, limit)
-        return [CommitRow(self.search.project, one) for one in found]
+                commits = history.commits(code, wanted, offset, limit)
+        return [CommitRow(self.search.project, commit) for commit in commits]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +111,10 @@ class FoundCode:
                 return []
             code, commit = opened
             most = min(offset + limit, searching.MAX_MATCHES)
-            found = searching.search(code, commit, query, most)[offset:]
-            found = [searching.with_beginning(code, match) for match in found]
+            matches = searching.search(code, commit, query, most)[offset:]
+            matches = [searching.with_beginning(code, match) for match in matches]
         ref = self.search.ref or self.search.project.default_branch or HEAD
-        return [CodeRow(self.search.project, ref, match) for match in found]
+        return [CodeRow(self.search.project, ref, match) for match in matches]
 
 
 def find_commits(search: Search) -> Matches:

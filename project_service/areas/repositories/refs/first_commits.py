@@ -81,9 +81,9 @@ def commit_readme(
 
 def signature(user: User, *, name: str | None = None, email: str | None = None) -> str:
     """The user, or another name or address, and the current time as objects of git name them."""
-    shown = _without_marks(name or "") or _without_marks(user.name) or user.username
+    shown_name = _without_marks(name or "") or _without_marks(user.name) or user.username
     address = "".join(_without_marks(email or "").split()) or user.email
-    return f"{shown} <{address}> {int(clock.now().timestamp())} +0000"
+    return f"{shown_name} <{address}> {int(clock.now().timestamp())} +0000"
 
 
 def _without_marks(text: str) -> str:

@@ -52,7 +52,7 @@ def close_issues(
     if not closed_by or not allowed(caller, Ability.READ_ISSUES, project):
         return
     iids = sorted(closed_by)[:MAX_ISSUES]
-    found = issues_of(project).where(Issue.iid.in_(iids), Issue.state == OPENED).order_by(Issue.iid)
-    for issue in db.session.scalars(found).all():
+    statement = issues_of(project).where(Issue.iid.in_(iids), Issue.state == OPENED).order_by(Issue.iid)
+    for issue in db.session.scalars(statement).all():
         if may_see_issue(caller, issue) and may_change_issue(caller, issue):
             issue_rules.close_issue(author, issue, note=f"closed via commit {closed_by[issue.iid]}")

@@ -70,9 +70,9 @@ def _project_above(segments: list[str]) -> Project | None:
 
 
 def _repository_at(full_path: str) -> Response:
-    place = urls.absolute(f"/{urls.encode_path(full_path)}")
-    import_path = place.partition("://")[2]
-    return Response(render_template("repositories/go_get.html", import_path=import_path, url=f"{place}.git"))
+    address = urls.absolute(f"/{urls.encode_path(full_path)}")
+    import_path = address.partition("://")[2]
+    return Response(render_template("repositories/go_get.html", import_path=import_path, url=f"{address}.git"))
 
 
 def _denied() -> Response:

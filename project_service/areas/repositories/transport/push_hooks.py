@@ -37,7 +37,7 @@ def announced(changes: Sequence[RefChange]) -> list[RefChange]:
     """Return the changes that hooks are notified of: of many branches, or many tags, none."""
     limit = instance_settings.setting("push_event_hooks_limit")
     real = [change for change in changes if change.old != change.new]
-    groups = ([one for one in real if one.is_branch], [one for one in real if one.is_tag])
+    groups = ([change for change in real if change.is_branch], [change for change in real if change.is_tag])
     return [change for group in groups if len(group) <= limit for change in group]
 
 

@@ -120,7 +120,7 @@ def _parse_command(raw: bytes) -> RefChange:
         ids = old.decode("ascii"), new.decode("ascii")
     except UnicodeDecodeError as error:
         raise BadLine("a command has no object ids") from error
-    if not all(SHA.fullmatch(one) for one in ids) or not name.startswith(b"refs/") or b"\\" in name:
+    if not all(SHA.fullmatch(object_id) for object_id in ids) or not name.startswith(b"refs/") or b"\\" in name:
         raise BadLine("a command is not valid")
     return RefChange(decode_name(name), ids[0].lower(), ids[1].lower())
 

@@ -130,12 +130,12 @@ def _start_of_sha(code: CodeRepository, sha: str) -> Commit:
 
 
 def _check_unchanged(code: CodeRepository, start: Commit | None, action: Action, changed: str) -> None:
-    known = code.resolve(str(action["last_commit_id"])) if action.get("last_commit_id") else None
-    if known is None or start is None:
+    last_commit = code.resolve(str(action["last_commit_id"])) if action.get("last_commit_id") else None
+    if last_commit is None or start is None:
         return
     path = action.get("previous_path") or action["file_path"]
     then, now = (
-        history.commits(code, HistoryFilter(revisions=[commit.id], path=path), 0, 1) for commit in (known, start)
+        history.commits(code, HistoryFilter(revisions=[commit.id], path=path), 0, 1) for commit in (last_commit, start)
     )
     if then and [commit.id for commit in then] != [commit.id for commit in now]:
         raise BadRequest(changed.format(path))

@@ -58,9 +58,11 @@ class BranchPath:
 @pages.allow(Ability.PUSH_CODE)
 def new_file(project: Project, place: str) -> str:
     """Show the form for a new file in a folder of a branch."""
-    found = _find(project, place)
-    folder = f"{found.path}/" if found.path else ""
-    return _page(project, found, FileForm(file_path=folder, **_defaults(project, found, "Add a file")), "New file")
+    branch_path = _find(project, place)
+    folder = f"{branch_path.path}/" if branch_path.path else ""
+    return _page(
+        project, branch_path, FileForm(file_path=folder, **_defaults(project, branch_path, "Add a file")), "New file"
+    )
 
 
 @pages.post(f"{BASE_PATH}/new/<path:place>", reads_repository=True)
@@ -68,10 +70,10 @@ def new_file(project: Project, place: str) -> str:
 @pages.allow(Ability.PUSH_CODE)
 def create_file(project: Project, place: str) -> ResponseReturnValue:
     """Create a file."""
-    found, form = _find(project, place), FileForm()
+    branch_path, form = _find(project, place), FileForm()
     path, content = form.file_path.data or "", _unix_lines(form.content.data)
     action = {"action": "create", "file_path": path, "content": content}
-    return _done(project, found, form, action, "New file")
+    return _done(project, branch_path, form, action, "New file")
 
 
 @pages.get(f"{BASE_PATH}/edit/<path:place>", reads_repository=True)
@@ -79,10 +81,10 @@ def create_file(project: Project, place: str) -> ResponseReturnValue:
 @pages.allow(Ability.PUSH_CODE)
 def edit_file(project: Project, place: str) -> str:
     """Show the form for the content and the path of a file."""
-    found = _find_file(project, place)
-    defaults = _defaults(project, found, f"Update {found.path}")
-    form = FileForm(file_path=found.path, content=found.text, **defaults)
-    return _page(project, found, form, "Edit file", problem=NO_TEXT if found.text is None else None)
+    branch_path = _find_file(project, place)
+    defaults = _defaults(project, branch_path, f"Update {branch_path.path}")
+    form = FileForm(file_path=branch_path.path, content=branch_path.text, **defaults)
+    return _page(project, branch_path, form, "Edit file", problem=NO_TEXT if branch_path.text is None else None)
 
 
 @pages.post(f"{BASE_PATH}/edit/<path:place>", reads_repository=True)
@@ -90,17 +92,17 @@ def edit_file(project: Project, place: str) -> str:
 @pages.allow(Ability.PUSH_CODE)
 def update_file(project: Project, place: str) -> ResponseReturnValue:
     """Change the content or the path of a file."""
-    found, form = _find_file(project, place), FileForm()
-    if found.text is None:
-        return _page(project, found, form, "Edit file", problem=NO_TEXT), 422
+    branch_path, form = _find_file(project, place), FileForm()
+    if branch_path.text is None:
+        return _page(project, branch_path, form, "Edit file", problem=NO_TEXT), 422
     content = _unix_lines(form.content.data)
-    if "\r\n" in found.text:
+    if "\r\n" in branch_path.text:
         content = content.replace("\n", "\r\n")
     path = form.file_path.data or ""
     action = {"action": "update", "file_path": path, "content": content, "last_commit_id": form.last_commit_id.data}
-    if path != found.path:
-        action |= {"action": "move", "previous_path": found.path}
-    return _done(project, found, form, action, "Edit file")
+    if path != branch_path.path:
+        action |= {"action": "move", "previous_path": branch_path.path}
+    return _done(project, branch_path, form, action, "Edit file")
 
 
 @pages.get(f"{BASE_PATH}/upload_file/<path:place>", reads_repository=True)
@@ -108,8 +110,10 @@ def update_file(project: Project, place: str) -> ResponseReturnValue:
 @pages.allow(Ability.PUSH_CODE)
 def new_upload(project: Project, place: str) -> str:
     """Show the form to upload a file into a folder of a branch."""
-    found = _find(project, place)
-    return _page(project, found, FileUploadForm(**_defaults(project, found, "Upload a file")), "Upload file")
+    branch_path = _find(project, place)
+    return _page(
+        project, branch_path, FileUploadForm(**_defaults(project, branch_path, "Upload a file")), "Upload file"
+    )
 
 
 @pages.post(f"{BASE_PATH}/upload_file/<path:place>", reads_repository=True)
@@ -117,15 +121,15 @@ def new_upload(project: Project, place: str) -> str:
 @pages.allow(Ability.PUSH_CODE)
 def upload_file(project: Project, place: str) -> ResponseReturnValue:
     """Upload a file."""
-    found, form = _find(project, place), FileUploadForm()
+    branch_path, form = _find(project, place), FileUploadForm()
     file = form.file.data
     action: dict[str, Any] = {"action": "update" if form.replace.data else "create", "file_path": ""}
     if file:
         name = file.filename.replace("\\", "/").rpartition("/")[2]
         content = base64.b64encode(file.stream.read()).decode()
-        path = f"{found.path}/{name}" if found.path else name
+        path = f"{branch_path.path}/{name}" if branch_path.path else name
         action |= {"file_path": path, "content": content, "encoding": "base64"}
-    return _done(project, found, form, action, "Upload file")
+    return _done(project, branch_path, form, action, "Upload file")
 
 
 @pages.get(f"{BASE_PATH}/delete_file/<path:place>", reads_repository=True)
@@ -133,8 +137,10 @@ def upload_file(project: Project, place: str) -> ResponseReturnValue:
 @pages.allow(Ability.PUSH_CODE)
 def ask_delete_file(project: Project, place: str) -> str:
     """Show the form to delete a file."""
-    found = _find_file(project, place)
-    return _page(project, found, CommitForm(**_defaults(project, found, f"Delete {found.path}")), "Delete file")
+    branch_path = _find_file(project, place)
+    return _page(
+        project, branch_path, CommitForm(**_defaults(project, branch_path, f"Delete {branch_path.path}")), "Delete file"
+    )
 
 
 @pages.post(f"{BASE_PATH}/delete_file/<path:place>", reads_repository=True)
@@ -142,9 +148,9 @@ def ask_delete_file(project: Project, place: str) -> str:
 @pages.allow(Ability.PUSH_CODE)
 def delete_file(project: Project, place: str) -> ResponseReturnValue:
     """Delete a file."""
-    found, form = _find_file(project, place), CommitForm()
-    action = {"action": "delete", "file_path": found.path, "last_commit_id": form.last_commit_id.data}
-    return _done(project, found, form, action, "Delete file")
+    branch_path, form = _find_file(project, place), CommitForm()
+    action = {"action": "delete", "file_path": branch_path.path, "last_commit_id": form.last_commit_id.data}
+    return _done(project, branch_path, form, action, "Delete file")
 
 
 def _find(project: Project, place: str) -> BranchPath:
@@ -166,13 +172,17 @@ def _find(project: Project, place: str) -> BranchPath:
 
 
 def _find_file(project: Project, place: str) -> BranchPath:
-    found = _find(project, place)
+    branch_path = _find(project, place)
     with optional_code(project) as code:
-        commit = None if code is None or found.commit_id is None else code.commit_of(found.commit_id)
-        entry = code.entry(commit, found.path) if code is not None and commit is not None and found.path else None
+        commit = None if code is None or branch_path.commit_id is None else code.commit_of(branch_path.commit_id)
+        entry = (
+            code.entry(commit, branch_path.path)
+            if code is not None and commit is not None and branch_path.path
+            else None
+        )
     if entry is None or entry.type != BLOB:
         raise NotFound("File")
-    return found
+    return branch_path
 
 
 def _defaults(project: Project, found: BranchPath, message: str) -> dict[str, Any]:
@@ -182,11 +192,11 @@ def _defaults(project: Project, found: BranchPath, message: str) -> dict[str, An
 
 
 def _done(
-    project: Project, found: BranchPath, form: CommitForm, action: dict[str, Any], title: str
+    project: Project, branch_path: BranchPath, form: CommitForm, action: dict[str, Any], title: str
 ) -> ResponseReturnValue:
     """Commit an action and lead to the file, or show the form again with what was wrong, or a preview."""
     if "preview" in request.form:
-        return _page(project, found, form, title, previewed=True)
+        return _page(project, branch_path, form, title, previewed=True)
     branch = (form.target_branch.data or "").strip()
 
     def commit() -> None:
@@ -196,15 +206,15 @@ def _done(
             raise Invalid(target_branch=f"is protected. {new_commits.NOT_ALLOWED}")
         message = _unix_lines(form.commit_message.data)
         fields: new_commits.CommitFields = {"branch": branch, "commit_message": message}
-        if branch != found.branch:
-            fields["start_branch"] = found.branch
+        if branch != branch_path.branch:
+            fields["start_branch"] = branch_path.branch
         try:
             commits.commit(caller(), project, [action], **fields)
         except BadRequest as error:
             raise _at_field(form, error) from error
 
     if not form.accepted(commit):
-        return _page(project, found, form, title), 422
+        return _page(project, branch_path, form, title), 422
     flash(f"{title}: {action['file_path']} is committed to {branch}.")
     if action["action"] == "delete":
         return redirect(page_address(project, "tree", branch))
@@ -230,7 +240,7 @@ def _unix_lines(text: str | None) -> str:
 
 def _page(
     project: Project,
-    found: BranchPath,
+    branch_path: BranchPath,
     form: CommitForm,
     title: str,
     *,
@@ -241,16 +251,18 @@ def _page(
     if previewed and isinstance(form, FileForm):
         preview = form.content.data or ""
         text_references.prepare(caller(), project, [preview])
-    shown = {
-        "place": found,
+    context = {
+        "place": branch_path,
         "title": title,
         "problem": problem,
         "preview": preview,
         "preview_is_markdown": isinstance(form, FileForm) and is_markdown(form.file_path.data or ""),
         "uploads": isinstance(form, FileUploadForm),
         "edits": isinstance(form, FileForm),
-        "back": page_address(project, "tree" if found.content is None else "blob", found.branch, found.path)
-        if found.commit_id
+        "back": page_address(
+            project, "tree" if branch_path.content is None else "blob", branch_path.branch, branch_path.path
+        )
+        if branch_path.commit_id
         else f"/{project.full_path}/-/tree",
     }
-    return render_template("repositories/file_form.html", project=project, form=form, **shown)
+    return render_template("repositories/file_form.html", project=project, form=form, **context)

@@ -72,7 +72,7 @@ def effective_variables(
         by_key.setdefault(variable.key, []).append((precedence, variable))
     merged = []
     for key in sorted(by_key):
-        candidates = sorted(by_key[key], key=lambda one: one[0], reverse=True)
+        candidates = sorted(by_key[key], key=lambda candidate: candidate[0], reverse=True)
         winner, *others = (variable for _, variable in candidates)
         merged.append(replace(winner, overridden=tuple(others)))
     return merged

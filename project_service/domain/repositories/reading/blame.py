@@ -38,17 +38,17 @@ def blame(
         repository.folder, "blame", "--porcelain", *limits, commit.id, "--", path, seconds=BLAME_SECONDS
     )
     groups: list[BlameGroup] = []
-    known: dict[str, Commit] = {}
+    commits: dict[str, Commit] = {}
     commit_id, number = "", 0
     for line in output.split(b"\n"):
         if line.startswith(b"\t"):
-            _add(repository, groups, known, commit_id, number, text_of(line[1:]))
+            _add(repository, groups, commits, commit_id, number, text_of(line[1:]))
         elif len(parts := line.split(b" ")) in (3, 4) and len(parts[0]) == 40 and parts[1].isdigit():
             commit_id, number = parts[0].decode(), int(parts[2])
         if len(groups) > MAX_GROUPS:
             raise ReadingTooLarge("blame")
     if sum(len(group.commit.message) for group in groups) > MAX_MESSAGES_LENGTH:
-        cut = {commit.id: cut_message(commit) for commit in known.values()}
+        cut = {commit.id: cut_message(commit) for commit in commits.values()}
         groups = [BlameGroup(cut[group.commit.id], group.first, group.lines) for group in groups]
     return groups
 

@@ -179,7 +179,7 @@ def stats(repository: CodeRepository, found: Sequence[Commit]) -> dict[str, Comm
 
 
 def _stats(text: bytes) -> CommitStats:
-    additions, deletions = (found and int(found[1]) for found in (_ADDITIONS.search(text), _DELETIONS.search(text)))
+    additions, deletions = (match and int(match[1]) for match in (_ADDITIONS.search(text), _DELETIONS.search(text)))
     return CommitStats(additions or 0, deletions or 0)
 
 
@@ -207,7 +207,7 @@ def last_commits(
             _collect(output, wanted, depth, last_ids)
     except ReadingFailed:
         pass
-    by_id = {one.id: one for one in load(repository, set(last_ids.values()))}
+    by_id = {commit.id: commit for commit in load(repository, set(last_ids.values()))}
     return {path: by_id[commit_id] for path, commit_id in last_ids.items() if commit_id in by_id}
 
 

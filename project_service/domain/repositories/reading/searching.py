@@ -45,12 +45,12 @@ class PathFilter:
         lower, pattern = path.lower(), self.pattern.lower()
         name = lower.rpartition("/")[2]
         if self.kind == "extension":
-            found = fnmatch.fnmatchcase(name.rpartition(".")[2] if "." in name else "", pattern.removeprefix("."))
+            matches = fnmatch.fnmatchcase(name.rpartition(".")[2] if "." in name else "", pattern.removeprefix("."))
         elif self.kind == "filename":
-            found = fnmatch.fnmatchcase(name, f"*{pattern}*")
+            matches = fnmatch.fnmatchcase(name, f"*{pattern}*")
         else:
-            found = fnmatch.fnmatchcase(lower, f"*{pattern}*")
-        return found != self.excludes
+            matches = fnmatch.fnmatchcase(lower, f"*{pattern}*")
+        return matches != self.excludes
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class CodeQuery:
 
     def admits(self, path: str) -> bool:
         """Whether a path fulfils all filters."""
-        return all(one.admits(path) for one in self.filters)
+        return all(path_filter.admits(path) for path_filter in self.filters)
 
 
 def search(repository: CodeRepository, commit: Commit, query: CodeQuery, most: int = MAX_MATCHES) -> list[CodeMatch]:
@@ -80,8 +80,8 @@ def search(repository: CodeRepository, commit: Commit, query: CodeQuery, most: i
         ReadingTooLarge: git needs more time or memory than allowed.
 
     """
-    found = [CodeMatch(path, "", 1, blob_id) for path, blob_id in _named(repository, commit, query)][:most]
-    return found + _containing(repository, commit, query, most - len(found))
+    matches = [CodeMatch(path, "", 1, blob_id) for path, blob_id in _named(repository, commit, query)][:most]
+    return matches + _containing(repository, commit, query, most - len(matches))
 
 
 def with_beginning(repository: CodeRepository, match: CodeMatch) -> CodeMatch:
@@ -109,9 +109,9 @@ def _named(repository: CodeRepository, commit: Commit, query: CodeQuery) -> Iter
 
 def _containing(repository: CodeRepository, commit: Commit, query: CodeQuery, most: int) -> list[CodeMatch]:
     """The groups of lines that have the text; git is stopped after the last one that is wanted."""
-    found: list[CodeMatch] = []
+    matches: list[CodeMatch] = []
     if not query.term or most <= 0:
-        return found
+        return matches
     options = ("--ignore-case", "--fixed-strings", "--line-number", "--null", f"--context={CONTEXT_LINES}", "-I")
     arguments = ("grep", *options, "--threads=1", "-e", query.term, commit.id, "--")
     try:
@@ -119,14 +119,14 @@ def _containing(repository: CodeRepository, commit: Commit, query: CodeQuery, mo
             for group in _groups(output):
                 match = _match(commit, group)
                 if match is not None and query.admits(match.path):
-                    found.append(match)
-                if len(found) == most:
+                    matches.append(match)
+                if len(matches) == most:
                     break
     except ReadingTooLarge:
         raise
     except ReadingFailed:  # git ends with an error when nothing has the text
-        return found
-    return found
+        return matches
+    return matches
 
 
 def _groups(output: BufferedReader) -> Iterator[list[bytes]]:

@@ -49,7 +49,7 @@ class Folder(Sequence[Entry]):
     def position_after(self, object_id: str) -> int:
         """Where the entries after the first one with an id begin; at the end if there is none."""
         raw = object_id.encode()
-        return next((place for place, (_, head) in enumerate(self._rows, 1) if head.endswith(raw)), len(self))
+        return next((position for position, (_, head) in enumerate(self._rows, 1) if head.endswith(raw)), len(self))
 
     def _entry(self, row: tuple[bytes, bytes]) -> Entry:
         path, head = row

@@ -16,18 +16,22 @@ from project_service.kit.db.session import db
 RETENTION = dt.timedelta(days=30)
 ANNOUNCED_RETENTION = dt.timedelta(days=400)  # of an alert that is never resolved
 
+MAX_ROUTING_WAIT = dt.timedelta(seconds=30)  # of groups that are due while older events are routed
+
 __all__ = ["monitoring", "prune_notifications", "sender"]
 
 
 def prepare_messages() -> bool:
     """Route events, then make messages of groups that were due before; true if there may be more to do.
 
-    Groups wait for the events that were committed before they were due, so that a storm is not split.
+    Groups wait for the events that happened before they were due, so that a storm is not split; for those that happen
+    afterwards they do not wait.
     """
     now = clock.now()
-    if router.route_waiting():
-        return True
-    return grouping.send_due(now) or reminders.send_due(now)
+    is_routed = router.route_waiting()
+    until = max(router.routed_until(now), now - MAX_ROUTING_WAIT) if is_routed else now
+    is_sent = grouping.send_due(until)
+    return is_routed or is_sent or reminders.send_due(now)
 
 
 deliveries.add_source(prepare_messages)

@@ -6,16 +6,25 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import select, update
+from sqlalchemy.orm import aliased
 
 from project_service.areas.notifications import deliveries_log, messages
-from project_service.areas.notifications.messages import ENDED, OPEN, ChannelMessage
-from project_service.areas.notifications.models import MERGED, NotificationDelivery, NotificationItem
+from project_service.areas.notifications.messages import ENDED, OPEN, OTHER, ChannelMessage
+from project_service.areas.notifications.models import (
+    DELIVERED,
+    MERGED,
+    WAITING,
+    NotificationDelivery,
+    NotificationItem,
+)
 from project_service.domain.notifications.models import ENDING, OPENING, NotificationEvent
 from project_service.kit import clock
 from project_service.kit.db.session import db
 
 MAX_LISTED = 10
 MAX_ITEMS = 50
+REPLACED = "a newer event of the alert was sent in its place"
+ENDED_UNSENT = "the alert ended before its opening was sent"
 
 
 def merge(late: Sequence[NotificationDelivery]) -> NotificationDelivery | None:
@@ -40,6 +49,29 @@ def merge(late: Sequence[NotificationDelivery]) -> NotificationDelivery | None:
     moved = update(NotificationItem).where(NotificationItem.delivery_id.in_(ids)).values(delivery_id=merged.id)
     db.session.execute(moved)
     return merged
+
+
+def reason_to_skip(waiting: NotificationDelivery) -> str | None:
+    """Return why an event is not sent to PagerDuty: a newer one of its alert waits, too, or no opening was sent."""
+    mine, other, event, other_event = (
+        aliased(NotificationItem), aliased(NotificationItem), aliased(NotificationEvent), aliased(NotificationEvent),
+    )  # fmt: skip
+    same_subject = (other_event.subject_type == event.subject_type) & (other_event.subject_id == event.subject_id)
+    about_it = (
+        select(NotificationDelivery.id, NotificationDelivery.status, NotificationDelivery.error)
+        .select_from(mine)
+        .join(event, event.id == mine.event_id)
+        .join(other_event, same_subject)
+        .join(other, (other.event_id == other_event.id) & (other.target == mine.target))
+        .join(NotificationDelivery, NotificationDelivery.id == other.delivery_id)
+        .where(mine.delivery_id == waiting.id, NotificationDelivery.id != waiting.id)
+    )
+    found = db.session.execute(about_it).all()
+    if any(number > waiting.id and status == WAITING for number, status, _ in found):
+        return REPLACED
+    statuses = {status for _, status, _ in found}
+    was_skipped = DELIVERED not in statuses and any(error == REPLACED for _, _, error in found)
+    return ENDED_UNSENT if was_skipped and waiting.content["state"] in (ENDED, OTHER) else None
 
 
 def _originals(late: Sequence[NotificationDelivery]) -> list[NotificationDelivery]:

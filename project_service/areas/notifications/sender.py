@@ -59,7 +59,7 @@ class ChannelSender(deliveries.Sender):
         if logged is None or channel is None or channel.state in ("disabled", "unconfirmed") or _is_in_removal(logged):
             return Loaded([None])
         if (until := health.held_until(channel)) is not None:
-            return Hold(until)
+            return Hold(until, merges=self.merge_after is not None and channel.failing_since is None)
         if (message := _message_of(logged)) is None:
             return Loaded([None])
         outgoing = outgoing_of(message, channel, delivery.idempotency_key)
@@ -78,7 +78,7 @@ class ChannelSender(deliveries.Sender):
         logged = logged_of(delivery)
         channel = db.session.get(NotificationChannel, delivery.receiver_id)
         if logged is not None:
-            _note(logged, outcome, next_attempt_at, GONE)
+            _note(logged, outcome, next_attempt_at, self.drop_reason(logged))
         if channel is None or outcome.result is DeliveryResult.DROPPED:
             return
         answer: Answer = outcome.details
@@ -87,6 +87,10 @@ class ChannelSender(deliveries.Sender):
             channel.target = chat_id
             return
         health.note_result(channel, outcome, KINDS[channel.type].final_failures)
+
+    def drop_reason(self, _logged: NotificationDelivery) -> str:
+        """Return why a message was not sent."""
+        return GONE
 
     def retry_delay(self, delivery: Delivery, outcome: DeliveryOutcome) -> dt.timedelta | None:
         """Return the pause before the next attempt (notifications reference, section 14)."""
@@ -106,10 +110,22 @@ class ChannelSender(deliveries.Sender):
 
 
 class PagerSender(ChannelSender):
-    """Sends events to PagerDuty: they are about one alert each and are not merged."""
+    """Sends events to PagerDuty: they are about one alert each, of which only the last one that waits is sent."""
 
     kind = "notification_pager"
     merge_after = None
+
+    def load(self, batch: Sequence[Delivery]) -> Loaded | Hold:
+        """Return the event, unless a newer one of its alert waits."""
+        [delivery] = batch
+        logged = logged_of(delivery)
+        if logged is not None and merging.reason_to_skip(logged) is not None:
+            return Loaded([None])
+        return super().load(batch)
+
+    def drop_reason(self, logged: NotificationDelivery) -> str:
+        """Return why an event was not sent."""
+        return merging.reason_to_skip(logged) or super().drop_reason(logged)
 
 
 class PersonSender(ChannelSender):

@@ -18,7 +18,8 @@ A receiver is a text ``kind:id``, such as ``web_hook:12``. Everything about one 
 ``load(deliveries)``   in a transaction that only reads: returns ``Loaded(messages, share)``, one message per delivery,
                        ``None`` for one to be dropped (the receiver was deleted); or ``Hold(until)`` while the receiver
                        takes nothing (temporarily disabled, above its rate). It is asked again after ``RECHECK_SECONDS``
-                       at the latest. ``share`` is whose part of the threads is used, such as ``project:42``
+                       at the latest. ``Hold(until, merges=True)`` merges what waits at once.
+                       ``share`` is whose part of the threads is used, such as ``project:42``
 ``send(messages)``     without a transaction, on the network: yields one ``DeliveryOutcome`` each, in order. It may end
                        early; the others are sent in the next batch. It raises ``ReceiverUnavailable`` if the failure
                        is no message's own: nothing is counted, the receiver is tried again with growing pauses

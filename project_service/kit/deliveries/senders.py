@@ -41,9 +41,10 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """The receiver takes nothing before this moment."""
+    """The receiver takes nothing before this moment; with ``merges`` what waits for it is merged, however short."""
 
     until: dt.datetime
+    merges: bool = False
 
 
 class ReceiverUnavailable(Exception):

@@ -87,7 +87,8 @@ def send_batch(receiver: str, shares: ThreadShares) -> bool:
 
     """
     sender = SENDERS[receiver.partition(":")[0]]
-    _merge_late(sender, receiver)
+    if sender.merge_after is not None:
+        _merge(sender, receiver, clock.now() - sender.merge_after)
     batch: Sequence[Delivery] = ()
     try:
         with unit_of_work(write=False):
@@ -97,6 +98,8 @@ def send_batch(receiver: str, shares: ThreadShares) -> bool:
             loaded = sender.load(batch)
         db.session.remove()
         if isinstance(loaded, Hold):
+            if loaded.merges:
+                _merge(sender, receiver, clock.now())
             raise Held(loaded.until)
         with shares.taken(loaded.share):
             _send(sender, batch, loaded)
@@ -178,14 +181,12 @@ def _postpone(sender: Sender, batch: Sequence[Delivery], error: str) -> None:
                 stored.due_at = clock.now() + ERROR_PAUSES[stored.attempts - 1]
 
 
-def _merge_late(sender: Sender, receiver: str) -> None:
-    """Replace all deliveries of a receiver that have waited too long by one, in the place of the oldest."""
-    if sender.merge_after is None:
-        return
+def _merge(sender: Sender, receiver: str, before: dt.datetime) -> None:
+    """Replace all deliveries of a receiver from before a moment by one, in the place of the oldest."""
     late_ones = (
         select(Delivery)
         .where(Delivery.failed_at.is_(None), Delivery.receiver == receiver)
-        .where(Delivery.created_at < clock.now() - sender.merge_after)
+        .where(Delivery.created_at < before)
         .order_by(Delivery.id)
     )
     with unit_of_work(write=False):

@@ -7,8 +7,11 @@ from sqlalchemy import func, select
 
 from project_service.areas.alerts.alerts import service
 from project_service.areas.alerts.models import Alert, Status
+from project_service.areas.notifications import jobs, merging
+from project_service.areas.notifications.kinds import Answer
+from project_service.areas.notifications.kinds.pager import PagerDuty
 from project_service.areas.notifications.models import NotificationDelivery, NotificationItem
-from project_service.areas.notifications.routing import holding
+from project_service.areas.notifications.routing import holding, router
 from project_service.domain.accounts.users import User
 from project_service.domain.notifications.models import NotificationEvent
 from project_service.kit.db.session import db, unit_of_work
@@ -203,6 +206,51 @@ def test_messages_that_are_merged_again_keep_their_number_and_delay(post, send, 
     log = db.session.execute(select(NotificationDelivery.status, NotificationDelivery.merged_into_id)).all()
     assert sorted(status for status, _ in log) == ["delivered", "merged", "merged", "merged", "merged"]
     assert len({number for _, number in log}) == 2
+
+
+def test_a_message_does_not_wait_for_events_after_it_was_due(post, later, channel, project, monkeypatch):
+    monkeypatch.setattr(router, "BATCH_SIZE", 1)
+    make_rule(project, to(channel))
+    post({"title": "First"})
+    jobs.prepare_messages()
+    later(seconds=6)
+    post({"title": "Second"}, {"title": "Third"})
+
+    jobs.prepare_messages()
+
+    assert db.session.scalars(select(NotificationDelivery.triggered_count)).all() == [2]
+
+
+def test_messages_above_the_rate_of_a_channel_are_merged(post, send, project, receiver, local_hooks):
+    channel = make_channel(project, url=receiver.url, rate_per_minute=1)
+    make_rule(project, to(channel), group_by=["title"])
+    post(*({"title": f"Alert {number}"} for number in range(4)))
+
+    send()
+    send(61)
+
+    first, rest = titles(receiver)
+    assert (first, rest[:32]) == ("[CRITICAL] Alert 0", "3 notifications were delayed by ")
+
+
+def test_pagerduty_gets_the_last_event_of_an_alert_that_waits(post, send, project, people, monkeypatch):
+    sent, status = [], [503]
+    monkeypatch.setattr(PagerDuty, "send", lambda _, outgoing: sent.append(outgoing.message.title) or Answer(status[0]))
+    channel = make_channel(project, "pagerduty", rate_per_minute=60)
+    with unit_of_work():
+        channel.secrets = {"routing_key": "R" * 32}
+        db.session.add(channel)
+    make_rule(project, to(channel), group_interval=30)
+    post({"title": "Gone", "fingerprint": "1"}, {"title": "Open", "fingerprint": "2"})
+    send()
+    post({"title": "Gone", "fingerprint": "1", "end_time": "2030-01-01T00:00:00Z"})
+    status[0] = 202
+    send(31)
+    send(31)
+
+    assert sent == ["[CRITICAL] Gone"] + ["[CRITICAL] Open"]
+    errors = db.session.scalars(select(NotificationDelivery.error).order_by(NotificationDelivery.id)).all()
+    assert errors == [merging.REPLACED, None, merging.ENDED_UNSENT]
 
 
 def test_equal_lines_count_all_alerts_of_the_message(post, send, channel, project, receiver):

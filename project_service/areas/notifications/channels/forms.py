@@ -70,7 +70,9 @@ class ChannelForm(Form):
 def new_form(type_: str) -> ChannelForm:
     """Return the form of a new channel, with a topic that nobody guesses."""
     topic = f"alerts-{secrets.token_hex(6)}" if type_ == "ntfy" else None
-    return ChannelForm(formdata=None, data={"name": KINDS[type_].title.split(",")[0], "topic": topic})
+    kind = KINDS[type_]
+    data = {"name": kind.title.split(",")[0], "topic": topic, "rate_per_minute": kind.default_rate}
+    return ChannelForm(formdata=None, data=data)
 
 
 def form_of(channel: NotificationChannel) -> ChannelForm:

@@ -73,13 +73,14 @@ def create_channel(owner: Owner, /, **fields: Unpack[ChannelFields]) -> Notifica
     kind = kind_of(owner)
     if queries.number_of_channels(owner) >= MAX_CHANNELS[kind]:
         raise Invalid(base=f"Maximum number of notification channels ({MAX_CHANNELS[kind]}) exceeded")
+    type_ = fields.pop("type")
     channel = NotificationChannel(
-        type=fields.pop("type"),
+        type=type_,
         name="",
         target="",
         enabled=True,
         settings={},
-        rate_per_minute=20,
+        rate_per_minute=KINDS[type_].default_rate,
         anonymous_actions=False,
         final_failures=0,
         **{column_of(owner): owner.id},

@@ -110,6 +110,7 @@ class ChannelKind(ABC):
     delivered: ClassVar[tuple[int, ...]] = (200,)
     required: ClassVar[tuple[str, ...]] = ("url",)
     needs_https: ClassVar[bool] = True
+    default_rate: ClassVar[int] = 20  # messages per minute
     final_failures: ClassVar[int] = 3  # in a row, before the channel counts as failing
 
     @abstractmethod

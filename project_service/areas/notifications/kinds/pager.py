@@ -26,6 +26,7 @@ class PagerDuty(ChannelKind):
     secrets = ("routing_key",)
     required = ("routing_key",)
     delivered = (202,)
+    default_rate = 60  # one event for each alert
 
     def problems(self, settings: dict[str, Any], secrets: dict[str, Any], policy: Policy) -> dict[str, list[str]]:
         """Check the key and the region."""

@@ -54,6 +54,14 @@ def route_waiting() -> bool:
     return True
 
 
+def routed_until(now: dt.datetime) -> dt.datetime:
+    """Return when the first event happened that is not routed yet; ``now`` without one."""
+    unrouted = select(NotificationEvent.created_at).where(NotificationEvent.routed_at.is_(None))
+    with unit_of_work(write=False):
+        oldest = db.session.scalar(unrouted.order_by(NotificationEvent.id).limit(1))
+    return now if oldest is None else min(oldest, now)
+
+
 class _ProjectRouting:
     """Routes the events of one project; everything that decides is read once."""
 

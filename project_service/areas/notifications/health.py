@@ -19,6 +19,7 @@ TROUBLE_TIME = dt.timedelta(hours=1)
 PROBE_INTERVAL = dt.timedelta(minutes=30)
 DISABLED_AFTER = dt.timedelta(days=14)
 MAX_ERROR = 500
+MAX_PAUSE_SECONDS = 3600
 
 
 def held_until(channel: NotificationChannel) -> dt.datetime | None:
@@ -48,6 +49,11 @@ def note_result(channel: NotificationChannel, outcome: DeliveryOutcome, final_fa
     elif channel.final_failures >= final_failures or now - channel.troubled_since >= TROUBLE_TIME:
         channel.failing_since, channel.probe_at = now, now + PROBE_INTERVAL
         _tell(channel, "fails", f"The last error was: {channel.last_error}")
+
+
+def pause(channel: NotificationChannel, seconds: float) -> None:
+    """Send nothing to a channel whose service has said that it takes nothing more for some seconds."""
+    channel.tokens, channel.tokens_at = 0.0, clock.now() + dt.timedelta(seconds=min(seconds, MAX_PAUSE_SECONDS))
 
 
 def note_success(channel: NotificationChannel) -> None:

@@ -86,7 +86,10 @@ class ChannelSender(deliveries.Sender):
             channel.settings = channel.settings | {"chat_id": chat_id}
             channel.target = chat_id
             return
-        health.note_result(channel, outcome, KINDS[channel.type].final_failures)
+        kind = KINDS[channel.type]
+        health.note_result(channel, outcome, kind.final_failures)
+        if (pause := kind.pause_after(answer)) is not None:
+            health.pause(channel, pause)
 
     def drop_reason(self, _logged: NotificationDelivery) -> str:
         """Return why a message was not sent."""

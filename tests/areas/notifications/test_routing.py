@@ -9,6 +9,7 @@ from project_service.areas.alerts.alerts import service
 from project_service.areas.alerts.models import Alert, Status
 from project_service.areas.notifications import jobs, merging
 from project_service.areas.notifications.kinds import Answer
+from project_service.areas.notifications.kinds.chats import Discord
 from project_service.areas.notifications.kinds.pager import PagerDuty
 from project_service.areas.notifications.models import NotificationDelivery, NotificationItem
 from project_service.areas.notifications.routing import holding, router
@@ -231,6 +232,25 @@ def test_messages_above_the_rate_of_a_channel_are_merged(post, send, project, re
 
     first, rest = titles(receiver)
     assert (first, rest[:32]) == ("[CRITICAL] Alert 0", "3 notifications were delayed by ")
+
+
+def test_discord_is_left_alone_until_its_period_ends(post, send, project, monkeypatch):
+    sent, used_up = [], {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset-After": "50.5"}
+    monkeypatch.setattr(
+        Discord, "send", lambda _, outgoing: sent.append(outgoing.message.title) or Answer(204, headers=used_up)
+    )
+    channel = make_channel(project, "discord")
+    with unit_of_work():
+        channel.secrets = {"url": "https://discord.com/api/webhooks/1/a"}
+        db.session.add(channel)
+    make_rule(project, to(channel), group_by=["title"])
+    post({"title": "One"}, {"title": "Two"})
+
+    send()
+    send(30)
+    assert sent == ["[CRITICAL] One"]
+    send(31)
+    assert sent == ["[CRITICAL] One", "[CRITICAL] Two"]
 
 
 def test_pagerduty_gets_the_last_event_of_an_alert_that_waits(post, send, project, people, monkeypatch):

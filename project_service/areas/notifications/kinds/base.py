@@ -156,6 +156,10 @@ class ChannelKind(ABC):
         """Return the seconds that the service asks to wait."""
         return seconds_of(answer.header("retry-after"))
 
+    def pause_after(self, _answer: Answer) -> float | None:
+        """Return the seconds in which the service takes no further message of this channel."""
+        return None
+
 
 def perform(request: HttpRequest, outgoing: Outgoing) -> Answer:
     """Send a request through the guarded client; redirects are not followed."""

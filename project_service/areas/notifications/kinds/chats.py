@@ -200,6 +200,11 @@ class Discord(ChannelKind):
         """Return the seconds of the header or of the body."""
         return seconds_of(answer.header("retry-after")) or seconds_of(answer.json.get("retry_after"))
 
+    def pause_after(self, answer: Answer) -> float | None:
+        """Return the rest of the period whose messages are used up."""
+        is_used_up = answer.header("x-ratelimit-remaining") == "0"
+        return seconds_of(answer.header("x-ratelimit-reset-after")) if is_used_up else None
+
 
 def _escaped(text: str, limit: int) -> str:
     """Escape a text so that at most ``limit`` characters are left; it is cut before it is escaped."""

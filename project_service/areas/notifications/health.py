@@ -95,16 +95,16 @@ def _tokens(channel: NotificationChannel, now: dt.datetime) -> float:
 def _tell(channel: NotificationChannel, what: str, why: str) -> None:
     """Queue a mail to those who can fix a channel: maintainers, owners of the group, or the user."""
     if channel.user is not None:
-        place, recipients = "your account", [channel.user.email]
+        owner_name, recipients = "your account", [channel.user.email]
     elif channel.project is not None:
-        place = channel.project.full_path
+        owner_name = channel.project.full_path
         people = members_for_choice(channel.project, least=Role.MAINTAINER).with_only_columns(User.email)
         recipients = list(db.session.scalars(people.where(User.state == ACTIVE)))
     else:
-        place = "" if channel.group is None else channel.group.full_path
+        owner_name = "" if channel.group is None else channel.group.full_path
         owners = select(Membership.user_id).where(
             Membership.namespace_id == channel.group_id, Membership.access_level >= Role.OWNER, alive()
         )
         recipients = list(db.session.scalars(select(User.email).where(User.id.in_(owners), User.state == ACTIVE)))
     subject = f'The notification channel "{channel.name}" {what}'
-    mail.queue(recipients, subject, f"{subject} ({place}, {channel.target}).\n\n{why}\n")
+    mail.queue(recipients, subject, f"{subject} ({owner_name}, {channel.target}).\n\n{why}\n")

@@ -37,15 +37,15 @@ def merge(late: Sequence[NotificationDelivery]) -> NotificationDelivery | None:
     message = _message(late, originals)
     is_merged_again = late[0] not in originals
     merged = late[0] if is_merged_again else _empty_copy(late[-1])
-    merged.project = late[-1].project if len({one.project_id for one in late}) == 1 else None
+    merged.project = late[-1].project if len({delivery.project_id for delivery in late}) == 1 else None
     merged.title, merged.content = message.title, message.as_json()
     merged.triggered_count, merged.resolved_count = message.counts["triggered"], message.counts["resolved"]
     merged.other_count = message.counts["other"]
     db.session.add(merged)
     db.session.flush()
-    others = [one for one in late if one is not merged]
+    others = [delivery for delivery in late if delivery is not merged]
     deliveries_log.merge_into(merged, others)
-    ids = [one.id for one in others]
+    ids = [delivery.id for delivery in others]
     moved = update(NotificationItem).where(NotificationItem.delivery_id.in_(ids)).values(delivery_id=merged.id)
     db.session.execute(moved)
     return merged
@@ -77,11 +77,12 @@ def reason_to_skip(waiting: NotificationDelivery) -> str | None:
 def _originals(late: Sequence[NotificationDelivery]) -> list[NotificationDelivery]:
     """Return the messages that people know of: in the place of one that was merged before, those that it replaced."""
     replaced = select(NotificationDelivery).where(
-        NotificationDelivery.merged_into_id.in_([one.id for one in late]), NotificationDelivery.status == MERGED
+        NotificationDelivery.merged_into_id.in_([delivery.id for delivery in late]),
+        NotificationDelivery.status == MERGED,
     )
     before = list(db.session.scalars(replaced))
-    merged_ids = {one.merged_into_id for one in before}
-    return [one for one in late if one.id not in merged_ids] + before
+    merged_ids = {delivery.merged_into_id for delivery in before}
+    return [delivery for delivery in late if delivery.id not in merged_ids] + before
 
 
 def _empty_copy(delivery: NotificationDelivery) -> NotificationDelivery:
@@ -98,23 +99,23 @@ def _empty_copy(delivery: NotificationDelivery) -> NotificationDelivery:
 
 
 def _message(late: Sequence[NotificationDelivery], originals: Sequence[NotificationDelivery]) -> ChannelMessage:
-    delay = messages.duration_words(clock.now() - min(one.created_at for one in originals))
-    still_open = _still_open([one.id for one in late])
+    delay = messages.duration_words(clock.now() - min(delivery.created_at for delivery in originals))
+    still_open = _still_open([delivery.id for delivery in late])
     lines = [_line(item) for item in still_open[:MAX_LISTED]]
     rest = len(still_open) - len(lines)
     counts = {
-        "triggered": sum(one.triggered_count for one in late),
-        "resolved": sum(one.resolved_count for one in late),
-        "other": sum(one.other_count for one in late),
+        "triggered": sum(delivery.triggered_count for delivery in late),
+        "resolved": sum(delivery.resolved_count for delivery in late),
+        "other": sum(delivery.other_count for delivery in late),
     }
-    told = ", ".join(f"{number} {name}" for name, number in counts.items() if number)
+    count_text = ", ".join(f"{number} {name}" for name, number in counts.items() if number)
     first = ChannelMessage.from_json(late[0].content)
     headline = f"{len(originals)} notifications were delayed by {delay}"
     return ChannelMessage(
         headline=headline,
         project=first.project,
         url=first.url,
-        lines=(told, *lines, *((f"… and {rest} more",) if rest > 0 else ())),
+        lines=(count_text, *lines, *((f"… and {rest} more",) if rest > 0 else ())),
         state=OPEN if still_open else ENDED,
         severity=still_open[0].severity if still_open else "unknown",
         mail_subject=f"{first.project['name']} | {headline}",
@@ -134,15 +135,15 @@ def _still_open(delivery_ids: list[int]) -> list[NotificationEvent]:
         .where(NotificationItem.delivery_id.in_(delivery_ids), NotificationEvent.kind.in_(OPENING))
         .order_by(NotificationEvent.id.desc())
     )
-    found = {(event.subject_type, event.subject_id): event for event in db.session.scalars(events)}
+    openings = {(event.subject_type, event.subject_id): event for event in db.session.scalars(events)}
     ended = select(NotificationEvent.subject_type, NotificationEvent.subject_id, NotificationEvent.id).where(
-        NotificationEvent.subject_id.in_({number for _, number in found}), NotificationEvent.kind.in_(ENDING)
+        NotificationEvent.subject_id.in_({number for _, number in openings}), NotificationEvent.kind.in_(ENDING)
     )
     for subject_type, subject_id, event_id in db.session.execute(ended):
-        opening = found.get((subject_type, subject_id))
+        opening = openings.get((subject_type, subject_id))
         if opening is not None and opening.id < event_id:
-            del found[subject_type, subject_id]
-    return list(found.values())
+            del openings[subject_type, subject_id]
+    return list(openings.values())
 
 
 def _line(event: NotificationEvent) -> str:
@@ -151,5 +152,5 @@ def _line(event: NotificationEvent) -> str:
 
 
 def _last_items(late: Sequence[NotificationDelivery]) -> list[dict[str, Any]]:
-    items = [item for one in late for item in one.content["items"]]
+    items = [item for delivery in late for item in delivery.content["items"]]
     return items[-MAX_ITEMS:]

@@ -115,5 +115,5 @@ def duration_words(length: dt.timedelta) -> str:
     """Return a duration in its two largest units: ``2 h 5 min``."""
     seconds = max(int(length.total_seconds()), 0)
     units = (("d", seconds // 86400), ("h", seconds // 3600 % 24), ("min", seconds // 60 % 60), ("s", seconds % 60))
-    shown = [f"{number} {unit}" for unit, number in units if number]
-    return " ".join(shown[:2]) or "0 s"
+    parts = [f"{number} {unit}" for unit, number in units if number]
+    return " ".join(parts[:2]) or "0 s"

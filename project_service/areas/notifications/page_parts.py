@@ -27,13 +27,13 @@ def address_of(owner: Owner) -> str:
 
 def show(template: str, owner: Owner, tab: str, **values: Any) -> str:
     """Return a page with the navigation of the owner."""
-    place: dict[str, Any]
+    context: dict[str, Any]
     if isinstance(owner, Project):
-        place = {"project": owner, "base": "project.html"}
+        context = {"project": owner, "base": "project.html"}
     elif isinstance(owner, User):
-        place = {"base": "account.html"}
+        context = {"base": "account.html"}
     else:
-        place = {"group": owner, "base": "group.html"}
+        context = {"group": owner, "base": "group.html"}
     return render_template(
         f"notifications/{template}",
         owner=owner,
@@ -41,5 +41,5 @@ def show(template: str, owner: Owner, tab: str, **values: Any) -> str:
         tabs=TABS,
         tab=tab,
         changes=may_change(owner),
-        **(place | values),
+        **(context | values),
     )

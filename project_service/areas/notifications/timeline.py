@@ -68,10 +68,10 @@ def fill(subject_type: str, subject: Any) -> dict[str, Any]:
     project = _project_of(subject)
     if subject_id is None or project is None or not allowed(caller(), Ability.READ_NOTIFICATIONS, project):
         return {"is_shown": False}
-    found = select(NotificationEvent).where(
+    statement = select(NotificationEvent).where(
         NotificationEvent.subject_type == subject_type, NotificationEvent.subject_id == subject_id
     )
-    newest = found.where(NotificationEvent.project_id == project.id).order_by(NotificationEvent.id.desc())
+    newest = statement.where(NotificationEvent.project_id == project.id).order_by(NotificationEvent.id.desc())
     events = db.session.scalars(newest.limit(MAX_EVENTS)).all()
     return {
         "is_shown": True,
@@ -114,9 +114,9 @@ def _entries(events: Any) -> list[TimelineEntry]:
 def _entry(
     event: NotificationEvent, items: list[NotificationItem], names: dict[str, str], rules: dict[int, str]
 ) -> TimelineEntry:
-    shown = items[:MAX_OUTCOMES]
-    outcomes = [TimelineOutcome(names.get(item.target, item.target), *_outcome(item)) for item in shown]
-    outcomes += [_reminder(item, names) for item in shown if item.reminder_count]
+    shown_items = items[:MAX_OUTCOMES]
+    outcomes = [TimelineOutcome(names.get(item.target, item.target), *_outcome(item)) for item in shown_items]
+    outcomes += [_reminder(item, names) for item in shown_items if item.reminder_count]
     outcomes += [TimelineOutcome("", f"held back by silence #{number}") for number in event.silence_ids]
     unmatched = []
     for reason in event.reasons:
@@ -156,15 +156,15 @@ def _names(targets: set[str]) -> dict[str, str]:
     for target in targets:
         kind, _, number = target.partition(":")
         ids[kind].append(int(number))
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     if ids["channel"]:
         rows = select(NotificationChannel.id, NotificationChannel.name)
         for row in db.session.execute(rows.where(NotificationChannel.id.in_(ids["channel"]))):
-            found[f"channel:{row.id}"] = f"#{row.name}"
+            names[f"channel:{row.id}"] = f"#{row.name}"
     if ids["user"]:
         for row in db.session.execute(select(User.id, User.username).where(User.id.in_(ids["user"]))):
-            found[f"user:{row.id}"] = f"@{row.username}"
-    return found
+            names[f"user:{row.id}"] = f"@{row.username}"
+    return names
 
 
 for page in (ALERT, ERROR, FINDING, ISSUE):

@@ -62,6 +62,6 @@ def _user_agent(request: Mapping[str, Any]) -> str:
 
 def _first(families: tuple[tuple[str, re.Pattern[str]], ...], agent: str) -> str | None:
     for name, pattern in families:
-        if found := pattern.search(agent):
-            return f"{name} {found[1]}".strip()
+        if match := pattern.search(agent):
+            return f"{name} {match[1]}".strip()
     return None

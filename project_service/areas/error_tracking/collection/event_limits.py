@@ -71,18 +71,18 @@ def _count(what: str, project_id: int, moment: dt.datetime, quantities: Mapping[
 def _counted(what: str, project_id: int, moment: dt.datetime, hours: int) -> Counter[str]:
     last = int(moment.timestamp()) // HOUR_SECONDS
     client: redis.Redis = current_app.extensions["redis"]
-    found: Counter[str] = Counter()
+    totals: Counter[str] = Counter()
     try:
         with client.pipeline(transaction=False) as pipeline:
             for number in range(hours):
                 pipeline.hgetall(_key(what, project_id, last - number))
             hashes = pipeline.execute()
     except redis.RedisError:
-        return found
+        return totals
     for counts in hashes:
         for name, count in counts.items():
-            found[name.decode()] += int(count)
-    return found
+            totals[name.decode()] += int(count)
+    return totals
 
 
 def _key(what: str, project_id: int, hour: int) -> str:

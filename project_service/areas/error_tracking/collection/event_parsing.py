@@ -137,7 +137,7 @@ def parse_event(raw: dict[str, Any], arrival: Arrival, cleaner: Cleaner) -> Pars
     summary = {name: event[name] for name in SUMMARY_NAMES}
     if derived := derived_tags(details["contexts"], event["request"]):
         summary["derived_tags"] = derived
-    shown = (value if is_typed else message.text or value) or None
+    shown_text = (value if is_typed else message.text or value) or None
     details = _bounded(details, MAX_STORED_BYTES - len(exact_json.dumps(summary)))
     return ParsedEvent(
         digest=grouping.digest_of(fingerprint, parts),
@@ -145,7 +145,7 @@ def parse_event(raw: dict[str, Any], arrival: Arrival, cleaner: Cleaner) -> Pars
         received_at=arrival.received_at,
         title=event["title"],
         type=main["type"] if main is not None and is_typed else None,
-        message=shown and shown[:MAX_ERROR_MESSAGE_LENGTH],
+        message=shown_text and shown_text[:MAX_ERROR_MESSAGE_LENGTH],
         culprit=event["culprit"],
         level=event["level"],
         logger=event["logger"],
@@ -164,9 +164,9 @@ def _with_current_names(raw: dict[str, Any]) -> dict[str, Any]:
     if not any(name.startswith(OLD_PREFIX) for name in raw):
         return raw
     renamed = {new: raw[old] for old, new in OLD_NAMES.items() if old in raw and raw.get(new) is None}
-    shown = {new: raw[old] for old, new in SHOWN_AS_CONTEXTS.items() if old in raw}
+    contexts_of_old_names = {new: raw[old] for old, new in SHOWN_AS_CONTEXTS.items() if old in raw}
     contexts = raw.get("contexts")
-    return {**raw, **renamed, "contexts": {**shown, **(contexts if isinstance(contexts, dict) else {})}}
+    return {**raw, **renamed, "contexts": {**contexts_of_old_names, **(contexts if isinstance(contexts, dict) else {})}}
 
 
 def _own_stack(raw: dict[str, Any], exceptions: list[Entry], cleaner: Cleaner, images: Sequence[Image]) -> list[Entry]:
@@ -236,8 +236,8 @@ def _tags(raw: Any, cleaner: Cleaner) -> list[dict[str, str]]:
             continue
         key, value = as_text(pair[0]), as_text(pair[1])
         if key and value is not None:
-            shown = FILTERED if cleaner.is_secret(key) else cleaner.text(value, MAX_KEY_LENGTH)
-            tags.append({"key": cleaner.text(key, MAX_KEY_LENGTH), "value": shown})
+            cleaned = FILTERED if cleaner.is_secret(key) else cleaner.text(value, MAX_KEY_LENGTH)
+            tags.append({"key": cleaner.text(key, MAX_KEY_LENGTH), "value": cleaned})
     return tags
 
 

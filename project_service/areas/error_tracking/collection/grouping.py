@@ -81,8 +81,8 @@ def parts_of(exceptions: Sequence[Entry], text: str, stack: Sequence[Entry], *, 
 
 def relevant_frames(exceptions: Sequence[Entry]) -> list[Frame]:
     """Return the frames of the newest exception that has any: those of the application, or all if none is."""
-    frames: list[Frame] = next((one["frames"] for one in reversed(exceptions) if one["frames"]), [])
-    return [one for one in frames if one["in_app"]] or frames
+    frames: list[Frame] = next((exception["frames"] for exception in reversed(exceptions) if exception["frames"]), [])
+    return [frame for frame in frames if frame["in_app"]] or frames
 
 
 def frame_keys(frames: Sequence[Frame]) -> list[tuple[str, str]]:

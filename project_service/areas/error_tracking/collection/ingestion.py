@@ -89,21 +89,21 @@ def store(receiver: EventReceiver, event_id: str, event: ParsedEvent, user: str 
     if receiver.has_ignore_rules and ignoring.is_ignored(receiver.project_id, event):
         count_dropped(receiver.project_id, event.received_at, IGNORED)
         return
-    known, is_new = _find_or_create(receiver.project_id, event, user)
-    if not _insert_event(receiver.project_id, known.id, event_id, event):
+    error, is_new = _find_or_create(receiver.project_id, event, user)
+    if not _insert_event(receiver.project_id, error.id, event_id, event):
         if is_new:
-            db.session.execute(delete(TrackedError).where(TrackedError.id == known.id))
+            db.session.execute(delete(TrackedError).where(TrackedError.id == error.id))
         return
-    stored = _count(known.id, event)
-    _add_facets(receiver.project_id, known, stored, event)
-    if user is not None and not known.has_user and stored.user_count < MAX_USERS_PER_ERROR:
-        _add_user(known.id, user)
+    stored = _count(error.id, event)
+    _add_facets(receiver.project_id, error, stored, event)
+    if user is not None and not error.has_user and stored.user_count < MAX_USERS_PER_ERROR:
+        _add_user(error.id, user)
     if stored.stored_events >= receiver.events_per_error + PRUNE_BATCH:
-        prune_events(known.id, receiver.events_per_error)
+        prune_events(error.id, receiver.events_per_error)
     if is_new:
-        prune_errors(receiver.project_id, receiver.errors_per_project, except_id=known.id)
+        prune_errors(receiver.project_id, receiver.errors_per_project, except_id=error.id)
     if is_new or stored.regressed:
-        follow_ups.follow_up(known.id, environment=event.environment, regressed=stored.regressed)
+        follow_ups.follow_up(error.id, environment=event.environment, regressed=stored.regressed)
 
 
 def user_digest(receiver: EventReceiver, event: ParsedEvent) -> str | None:
@@ -179,8 +179,8 @@ def prune_errors(project_id: int, keep: int, except_id: int) -> None:
 def _find_or_create(project_id: int, event: ParsedEvent, user: str | None) -> tuple[KnownError, bool]:
     """Return the error of an event, and whether it was created for it."""
     for _ in range(MAX_ATTEMPTS):
-        if (known := _find(project_id, event, user)) is not None:
-            return known, False
+        if (error := _find(project_id, event, user)) is not None:
+            return error, False
         if (created := _create(project_id, event)) is not None:
             return created, True
         # another request has created the error a moment ago

@@ -51,8 +51,8 @@ def fill(scope: HomeScope) -> dict[str, Any]:
     )
     errors = select(*columns).join(Project, Project.id == TrackedError.project_id).where(TrackedError.id.in_(first))
     rows = db.session.execute(errors.order_by(*LAST_SEEN_FIRST).limit(MAX_EXAMINED)).all()
-    shown = [(row, reason) for row in rows if (reason := _reason(row, now))]
-    return {"errors": shown[:MAX_SHOWN]}
+    shown_errors = [(row, reason) for row in rows if (reason := _reason(row, now))]
+    return {"errors": shown_errors[:MAX_SHOWN]}
 
 
 def _occurrences(start: dt.datetime, end: dt.datetime) -> Any:

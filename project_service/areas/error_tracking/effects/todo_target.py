@@ -31,8 +31,8 @@ def visible(caller: Caller) -> ColumnElement[bool]:
 
 def load(ids: Collection[int]) -> dict[int, TrackedError]:
     """Load errors."""
-    found = select(TrackedError).where(TrackedError.id.in_(ids)).options(NO_LAZY_LOADING)
-    return {error.id: error for error in db.session.scalars(found)}
+    statement = select(TrackedError).where(TrackedError.id.in_(ids)).options(NO_LAZY_LOADING)
+    return {error.id: error for error in db.session.scalars(statement)}
 
 
 def show(error: Any) -> ShownTarget:

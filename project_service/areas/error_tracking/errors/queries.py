@@ -51,21 +51,21 @@ def errors_matching(project: Project, **wanted: Any) -> Select[TrackedError]:
     column = ORDERS[wanted.get("order_by") or "last_seen"]
     order = (column, TrackedError.id)
     is_ascending = wanted.get("sort") == "asc"
-    return statement.order_by(*(one.asc() if is_ascending else one.desc() for one in order))
+    return statement.order_by(*(column.asc() if is_ascending else column.desc() for column in order))
 
 
 def find_error(project: Project, error_id: str) -> TrackedError:
     """One error of a project, also by the id of one that was merged into it; raises ``NotFound``."""
     number = whole_number(error_id)
-    found = None
+    error = None
     if number is not None:
-        found = db.session.scalar(errors_of(project).where(TrackedError.id == number))
-    if number is not None and found is None:
+        error = db.session.scalar(errors_of(project).where(TrackedError.id == number))
+    if number is not None and error is None:
         merged = select(MergedError.error_id).where(MergedError.id == number, MergedError.project_id == project.id)
-        found = db.session.scalar(errors_of(project).where(TrackedError.id.in_(merged)))
-    if found is None:
+        error = db.session.scalar(errors_of(project).where(TrackedError.id.in_(merged)))
+    if error is None:
         raise NotFound("Error")
-    return found
+    return error
 
 
 def errors_numbered(project: Project, ids: Sequence[str]) -> list[TrackedError]:
@@ -136,10 +136,10 @@ def counts_of(error_ids: Collection[int], period: Period) -> dict[int, dict[int,
             count.error_id.in_(error_ids), count.seconds == period.seconds, count.start >= period.starts[0]
         )
     )
-    found: dict[int, dict[int, int]] = {}
+    counts: dict[int, dict[int, int]] = {}
     for error_id, start, number in rows:
-        found.setdefault(error_id, {})[start] = number
-    return found
+        counts.setdefault(error_id, {})[start] = number
+    return counts
 
 
 def frequency_of(error_id: int, period: Period) -> Frequency:
@@ -199,14 +199,14 @@ def event_or_newest(error: TrackedError, event_id: str) -> TrackedErrorEvent | N
 
 def neighbours_of(event: TrackedErrorEvent) -> tuple[str | None, str | None]:
     """Return the ids of the stored events of the same error before and after an event."""
-    one = TrackedErrorEvent
-    mine = select(one.event_id).where(one.error_id == event.error_id)
-    place = (one.occurred_at, one.id)
-    older = or_(one.occurred_at < event.occurred_at, (one.occurred_at == event.occurred_at) & (one.id < event.id))
-    newer = or_(one.occurred_at > event.occurred_at, (one.occurred_at == event.occurred_at) & (one.id > event.id))
+    model = TrackedErrorEvent
+    mine = select(model.event_id).where(model.error_id == event.error_id)
+    position = (model.occurred_at, model.id)
+    older = or_(model.occurred_at < event.occurred_at, (model.occurred_at == event.occurred_at) & (model.id < event.id))
+    newer = or_(model.occurred_at > event.occurred_at, (model.occurred_at == event.occurred_at) & (model.id > event.id))
     return (
-        db.session.scalar(mine.where(older).order_by(*(column.desc() for column in place)).limit(1)),
-        db.session.scalar(mine.where(newer).order_by(*place).limit(1)),
+        db.session.scalar(mine.where(older).order_by(*(column.desc() for column in position)).limit(1)),
+        db.session.scalar(mine.where(newer).order_by(*position).limit(1)),
     )
 
 
@@ -243,9 +243,9 @@ def _environments_of(error_ids: Collection[int]) -> dict[int, list[str]]:
         .where(facet.error_id.in_(error_ids), facet.kind == int(Facet.ENVIRONMENT))
         .order_by(facet.error_id, facet.value)
     )
-    found: dict[int, list[str]] = {}
+    environments: dict[int, list[str]] = {}
     for error_id, name in rows:
-        names = found.setdefault(error_id, [])
+        names = environments.setdefault(error_id, [])
         if len(names) < MAX_ENVIRONMENTS:
             names.append(name)
-    return found
+    return environments

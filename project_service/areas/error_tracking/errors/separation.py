@@ -131,8 +131,8 @@ def _move_facets_and_users(source: TrackedError, target: TrackedError, undo: dic
     names = (
         event.summary for event in db.session.scalars(_ids(TrackedErrorEvent, TrackedErrorEvent.error_id, target.id))
     )
-    seen = {(int(kind), summary.get(kind.name.lower())) for summary in names for kind in Facet}
-    gone = [tuple(row) for row in undo["new_facets"] if tuple(row) not in seen]
+    present = {(int(kind), summary.get(kind.name.lower())) for summary in names for kind in Facet}
+    gone = [tuple(row) for row in undo["new_facets"] if tuple(row) not in present]
     _execute(delete(facet).where(facet.error_id == target.id, tuple_(facet.kind, facet.value).in_(gone)))
     _execute(delete(user).where(user.error_id == target.id, user.digest.in_(undo["new_users"])))
 

@@ -65,13 +65,15 @@ def tags_of(summary: Mapping[str, Any]) -> dict[str, str]:
 
 def report_of(error: TrackedError) -> TagReport:
     """Return how the tags of the newest stored events of an error are distributed."""
-    found = [tags_of(summary) for _, _, summary in _newest(error)]
+    tags_of_events = [tags_of(summary) for _, _, summary in _newest(error)]
     counters: dict[str, Counter[str]] = {}
-    for tags in found:
+    for tags in tags_of_events:
         for key, value in tags.items():
             counters.setdefault(key, Counter())[value] += 1
     keys = sorted(counters, key=lambda key: (NAMES.index(key) if key in NAMES else len(NAMES), key))
-    return TagReport(len(found), [_distribution(key, counters[key], len(found)) for key in keys[:MAX_SHOWN_KEYS]])
+    return TagReport(
+        len(tags_of_events), [_distribution(key, counters[key], len(tags_of_events)) for key in keys[:MAX_SHOWN_KEYS]]
+    )
 
 
 def events_matching(error: TrackedError, **filters: str | None) -> Select[TrackedErrorEvent]:

@@ -77,7 +77,7 @@ def offset_of(moment: Any, event: dt.datetime | None) -> str:
     if abs(seconds) < LEAST_SECONDS:
         return "at the event"
     size = abs(seconds)
-    unit, name = next((one for one in UNITS if size >= one[0]), UNITS[-1])
+    unit, name = next((unit_entry for unit_entry in UNITS if size >= unit_entry[0]), UNITS[-1])
     number = f"{size / unit:.2f}".rstrip("0").rstrip(".") if unit == 1 else f"{size / unit:.0f}"
     return f"{number} {name} {'before' if seconds < 0 else 'after'}"
 
@@ -133,5 +133,7 @@ def _context(frame: dict[str, Any]) -> list[list[Any]]:
 
 def application_frames(exceptions: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the frames of the application of the newest exception that has frames, innermost first; else all."""
-    frames: list[dict[str, Any]] = next((one["frames"] for one in reversed(exceptions) if one["frames"]), [])
-    return list(reversed([one for one in frames if one["in_app"]] or frames))
+    frames: list[dict[str, Any]] = next(
+        (exception["frames"] for exception in reversed(exceptions) if exception["frames"]), []
+    )
+    return list(reversed([frame for frame in frames if frame["in_app"]] or frames))

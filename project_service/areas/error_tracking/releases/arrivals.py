@@ -40,16 +40,16 @@ class StackResult:
 
 def find_or_note(project_id: int, stack: StackKey) -> StackResult:
     """Return what is known of a stack; note a new one, which is pending where files were uploaded for it."""
-    known = find_result(project_id, stack.digest)
-    if known is None:
+    result = find_result(project_id, stack.digest)
+    if result is None:
         noted = _note(project_id, stack)
         if noted is not None:
             return noted
-        known = find_result(project_id, stack.digest)  # another request has noted it a moment ago
-    if known is not None and known.state == PENDING:
+        result = find_result(project_id, stack.digest)  # another request has noted it a moment ago
+    if result is not None and result.state == PENDING:
         # the job must not end while the event is stored, or nothing would group it
-        known = find_result(project_id, stack.digest, locked=True)
-    return known or StackResult(MISSING, [], missing_sources(stack))
+        result = find_result(project_id, stack.digest, locked=True)
+    return result or StackResult(MISSING, [], missing_sources(stack))
 
 
 def find_result(project_id: int, digest: str, *, locked: bool = False) -> StackResult | None:

@@ -69,8 +69,10 @@ class Bundle:
         self.dist = _text(manifest.get("dist"))
         names = {info.filename for info in self._archive.infolist()}
         entries = manifest.get("files")
-        found = entries.items() if isinstance(entries, dict) else ()
-        self.files = [one for name, raw in found if name in names and (one := _file(name, raw)) is not None]
+        listed = entries.items() if isinstance(entries, dict) else ()
+        self.files = [
+            file_entry for name, raw in listed if name in names and (file_entry := _file(name, raw)) is not None
+        ]
 
     def chunks(self, name: str) -> Iterator[bytes]:
         """Read a file in pieces; how much is counted, whatever the directory of the archive says.
@@ -109,21 +111,21 @@ class Bundle:
 def debug_id_of(raw: Any) -> str | None:
     """Return a debug id as 32 hexadecimal digits; ``None`` for everything else."""
     match = UUID.fullmatch(raw.strip()) if isinstance(raw, str) and len(raw) <= 60 else None
-    found = None if match is None else "".join(match.groups()).lower()
-    return None if found == NO_DEBUG_ID else found
+    debug_id = None if match is None else "".join(match.groups()).lower()
+    return None if debug_id == NO_DEBUG_ID else debug_id
 
 
 def debug_id_in(kind: str, edges: FileEdges) -> str | None:
     """Return the debug id that a file itself names: a script in its last comment, a map in a key."""
     pattern = DEBUG_ID_KEY if kind == SOURCE_MAP else DEBUG_ID_COMMENT
-    found = pattern.findall(edges.last) or pattern.findall(edges.first)
-    return debug_id_of(found[-1].decode("ascii")) if found else None
+    debug_ids = pattern.findall(edges.last) or pattern.findall(edges.first)
+    return debug_id_of(debug_ids[-1].decode("ascii")) if debug_ids else None
 
 
 def source_map_url_in(edges: FileEdges) -> str | None:
     """Return the address of the source map that the last comment of a script names."""
-    found = SOURCE_MAP_COMMENT.findall(edges.last)
-    return found[-1].decode("utf-8", "replace") if found and not found[-1].startswith(b"data:") else None
+    addresses = SOURCE_MAP_COMMENT.findall(edges.last)
+    return addresses[-1].decode("utf-8", "replace") if addresses and not addresses[-1].startswith(b"data:") else None
 
 
 def _open(file: IO[bytes]) -> zipfile.ZipFile:

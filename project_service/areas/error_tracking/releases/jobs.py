@@ -58,9 +58,9 @@ def resolve_missing(project_id: int, bundle_id: int) -> None:
         ).all()
         release = bundle.release
     waiting = [
-        one.digest
-        for one in stacks
-        if not debug_ids.isdisjoint(one.debug_ids) or (release is not None and one.release == release)
+        stack.digest
+        for stack in stacks
+        if not debug_ids.isdisjoint(stack.debug_ids) or (release is not None and stack.release == release)
     ]
     jobs.for_each(waiting, lambda digest: resolution.resolve(project_id, digest))
 

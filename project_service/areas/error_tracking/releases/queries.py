@@ -123,7 +123,9 @@ def summaries_of(
         .where(facet.project_id == project.id, facet.kind == int(Facet.RELEASE), facet.value.in_(versions))
         .group_by(facet.value)
     )
-    seen = {version: (errors, int(events), first, last) for version, errors, events, first, last in seen_rows}
+    seen_by_version = {
+        version: (errors, int(events), first, last) for version, errors, events, first, last in seen_rows
+    }
     deploys: dict[int, list[ReleaseDeploy]] = {}
     for deploy in db.session.scalars(release_history.deploys_of([release.id for release in releases]).limit(PAGE_SIZE)):
         deploys.setdefault(deploy.release_id, []).append(deploy)
@@ -135,7 +137,7 @@ def summaries_of(
     summaries = []
     for release in releases:
         bundles, files, size = stored.get(release.version, (0, 0, 0))
-        errors, events, first_seen, last_seen = seen.get(release.version, (0, 0, None, None))
+        errors, events, first_seen, last_seen = seen_by_version.get(release.version, (0, 0, None, None))
         summaries.append(
             ReleaseSummary(
                 release=release,
@@ -238,8 +240,8 @@ def _numbers_in(version: str) -> list[str]:
 
 
 def _errors_of(summary: ReleaseSummary) -> dict[ReleaseErrors, int]:
-    known = max(summary.errors - summary.new_errors, 0)
-    return {ReleaseErrors.NEW: summary.new_errors, ReleaseErrors.KNOWN: known}
+    older_errors = max(summary.errors - summary.new_errors, 0)
+    return {ReleaseErrors.NEW: summary.new_errors, ReleaseErrors.KNOWN: older_errors}
 
 
 def _numbers(statement: Select[str | None, int]) -> dict[str | None, int]:

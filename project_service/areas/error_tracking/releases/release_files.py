@@ -54,20 +54,20 @@ def register(api: SentryBlueprint) -> None:
 
 def list_release_files(organization: str, project: str, version: str) -> list[dict[str, Any]]:
     """List the files of a release: those with a SHA-1, which clients then leave out, or with a part of a name."""
-    found = find_sentry_project(find_organization(organization), project, Ability.READ_ERRORS)
-    existing_releases([found.id], version)
-    mine = _files_of(found, version)
+    project_row = find_sentry_project(find_organization(organization), project, Ability.READ_ERRORS)
+    existing_releases([project_row.id], version)
+    mine = _files_of(project_row, version)
     if checksums := request.args.getlist("checksum"):
         mine = mine.where(SourceMapArtifact.sha1.in_(checksums[:MAX_LISTED]))
     if query := request.args.get("query"):
         mine = mine.where(searching.has_part(query[:MAX_URL_LENGTH], SourceMapArtifact.url))
-    return [_shown(one) for one in db.session.scalars(mine.limit(MAX_LISTED))]
+    return [_shown(artifact) for artifact in db.session.scalars(mine.limit(MAX_LISTED))]
 
 
 def create_release_file(organization: str, project: str, version: str) -> Response:
     """Store one file of a release; the same file again is fine, another one of this name is refused."""
-    found = find_sentry_project(find_organization(organization), project, Ability.UPDATE_ERRORS)
-    existing_releases([found.id], version)
+    project_row = find_sentry_project(find_organization(organization), project, Ability.UPDATE_ERRORS)
+    existing_releases([project_row.id], version)
     part = request.files.get("file")
     if part is None:
         raise ClientRefused(400, "Missing uploaded file")
@@ -81,7 +81,9 @@ def create_release_file(organization: str, project: str, version: str) -> Respon
         raise ClientRefused(413, "File exceeds maximum size")
     same = select(SourceMapArtifact.sha256).join(SourceMapBundle, SourceMapBundle.id == SourceMapArtifact.bundle_id)
     same = same.where(SourceMapBundle.release == version, SourceMapBundle.dist.is_not_distinct_from(dist))
-    stored = db.session.scalar(same.where(SourceMapArtifact.project_id == found.id, SourceMapArtifact.url == name))
+    stored = db.session.scalar(
+        same.where(SourceMapArtifact.project_id == project_row.id, SourceMapArtifact.url == name)
+    )
     if stored is not None and stored != hashlib.sha256(content).hexdigest():
         raise ClientRefused(409, "A file matching this name already exists for the given release")
     if stored is None:
@@ -89,18 +91,20 @@ def create_release_file(organization: str, project: str, version: str) -> Respon
         kind = SOURCE_MAP if is_map else SOURCE
         file = uploads.SingleFile(name, kind, debug_id_of(headers.get("debug-id")), headers.get("sourcemap"))
         try:
-            uploads.store_single(found.id, caller().user_id or 0, version, dist, file, content)
+            uploads.store_single(project_row.id, caller().user_id or 0, version, dist, file, content)
         except UploadRefused as error:
             raise ClientRefused(400, str(error)) from error
-    mine = _files_of(found, version).where(SourceMapArtifact.url == name)
+    mine = _files_of(project_row, version).where(SourceMapArtifact.url == name)
     return json_response(_shown(db.session.scalars(mine.limit(1)).one()), 201)
 
 
 def delete_release_file(organization: str, project: str, version: str, file_id: str) -> Response:
     """Remove one file of a release."""
-    found = find_sentry_project(find_organization(organization), project, Ability.READ_ERRORS)
-    judge(caller(), Ability.DELETE_ERRORS, found)
-    artifact = db.session.scalar(_files_of(found, version).where(SourceMapArtifact.id == (whole_number(file_id) or 0)))
+    project_row = find_sentry_project(find_organization(organization), project, Ability.READ_ERRORS)
+    judge(caller(), Ability.DELETE_ERRORS, project_row)
+    artifact = db.session.scalar(
+        _files_of(project_row, version).where(SourceMapArtifact.id == (whole_number(file_id) or 0))
+    )
     if artifact is None:
         raise ClientRefused(404, UNKNOWN)
     db.session.delete(artifact)
@@ -109,11 +113,11 @@ def delete_release_file(organization: str, project: str, version: str, file_id: 
 
 def delete_release_files(organization: str, project: str) -> Response:
     """Remove all uploads of the release that the query names."""
-    found = find_sentry_project(find_organization(organization), project, Ability.READ_ERRORS)
-    judge(caller(), Ability.DELETE_ERRORS, found)
+    project_row = find_sentry_project(find_organization(organization), project, Ability.READ_ERRORS)
+    judge(caller(), Ability.DELETE_ERRORS, project_row)
     version = request.args.get("name", "")
     bundle = SourceMapBundle
-    mine = delete(bundle).where(bundle.project_id == found.id, bundle.release == version, bundle.state == OK)
+    mine = delete(bundle).where(bundle.project_id == project_row.id, bundle.release == version, bundle.state == OK)
     db.session.execute(mine.execution_options(synchronize_session=False))
     return Response(status=204)
 

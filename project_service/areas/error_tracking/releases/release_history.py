@@ -29,13 +29,13 @@ Row = dict[str, Any]
 def commits_of_client(raw: Sequence[Any]) -> list[Row] | None:
     """Return commits that a client sent, newest first, as they are stored; ``None`` if they are malformed."""
     commits = []
-    for one in raw[:MAX_COMMITS]:
-        commit_id = one.get("id") if isinstance(one, dict) else None
+    for raw_commit in raw[:MAX_COMMITS]:
+        commit_id = raw_commit.get("id") if isinstance(raw_commit, dict) else None
         if not isinstance(commit_id, str) or not 0 < len(commit_id) <= MAX_ID_LENGTH:
             return None
-        author = {"name": _text(one.get("author_name")), "email": _text(one.get("author_email"))}
-        moment = read_time(one.get("timestamp"))
-        commits.append(_row(commit_id, one.get("message"), moment, author, _text(one.get("repository"))))
+        author = {"name": _text(raw_commit.get("author_name")), "email": _text(raw_commit.get("author_email"))}
+        moment = read_time(raw_commit.get("timestamp"))
+        commits.append(_row(commit_id, raw_commit.get("message"), moment, author, _text(raw_commit.get("repository"))))
     return commits
 
 
@@ -59,7 +59,7 @@ def read_commits(project: Project, newest: str, previous: str | None) -> list[Ro
             first = code.resolve(previous) if previous else None
             count = MAX_COMMITS_WITHOUT_PREVIOUS if first is None else MAX_COMMITS
             revisions = [last.id, *([] if first is None else [f"^{first.id}"])]
-            found = history.commits(code, HistoryFilter(revisions=revisions), 0, count)
+            read = history.commits(code, HistoryFilter(revisions=revisions), 0, count)
         except ReadingFailed:
             return []
     return [
@@ -70,7 +70,7 @@ def read_commits(project: Project, newest: str, previous: str | None) -> list[Ro
             {"name": commit.author.name, "email": commit.author.email},
             project.full_path,
         )
-        for commit in found
+        for commit in read
     ]
 
 

@@ -67,21 +67,21 @@ def refs_of(namespace: Namespace, body: dict[str, Any]) -> list[Ref] | None:
     if raw is None and isinstance(body.get("headCommits"), list):
         raw = [
             {
-                "repository": one.get("repository"),
-                "commit": one.get("currentId"),
-                "previousCommit": one.get("previousId"),
+                "repository": head_commit.get("repository"),
+                "commit": head_commit.get("currentId"),
+                "previousCommit": head_commit.get("previousId"),
             }
-            for one in body["headCommits"]
-            if isinstance(one, dict)
+            for head_commit in body["headCommits"]
+            if isinstance(head_commit, dict)
         ]
     if raw is None:
         return None
-    if not isinstance(raw, list) or len(raw) > MAX_REFS or not all(isinstance(one, dict) for one in raw):
+    if not isinstance(raw, list) or len(raw) > MAX_REFS or not all(isinstance(ref, dict) for ref in raw):
         raise ClientRefused(400, "refs is invalid")
-    named = {one.full_path.lower(): one for one in readable_projects(namespace)}
+    named = {readable.full_path.lower(): readable for readable in readable_projects(namespace)}
     refs: list[Ref] = []
-    for one in raw:
-        repository, commit, previous = (one.get(name) for name in ("repository", "commit", "previousCommit"))
+    for ref in raw:
+        repository, commit, previous = (ref.get(name) for name in ("repository", "commit", "previousCommit"))
         project = named.get(repository.lower()) if isinstance(repository, str) else None
         if project is None or not allowed(caller(), Ability.READ_CODE, project):
             raise ClientRefused(400, f"Unable to find repository {str(repository)[:100]}")
@@ -109,32 +109,34 @@ def set_commits(release: ErrorRelease, commits: list[dict[str, Any]] | None, ref
 
 def show_previous_release(organization: str, version: str, project: str | None = None) -> dict[str, Any]:
     """Show the newest older release with commits; an empty object if there is none."""
-    found = {one.id: one for one in readable_in(find_organization(organization), project)}
-    earlier = [release_history.previous_with_commits(row) for row in existing_releases(list(found), version)]
-    row = next((one for one in earlier if one is not None), None)
-    return {} if row is None else sentry_views.release([row], found)
+    projects = {readable.id: readable for readable in readable_in(find_organization(organization), project)}
+    earlier = [release_history.previous_with_commits(row) for row in existing_releases(list(projects), version)]
+    row = next((release for release in earlier if release is not None), None)
+    return {} if row is None else sentry_views.release([row], projects)
 
 
 def list_release_commits(organization: str, version: str, project: str | None = None) -> list[dict[str, Any]]:
     """List the commits of a release, newest first."""
-    found = [one.id for one in readable_in(find_organization(organization), project)]
-    rows = existing_releases(found, version)
+    project_ids = [readable.id for readable in readable_in(find_organization(organization), project)]
+    rows = existing_releases(project_ids, version)
     loaded = [db.session.get(ErrorRelease, row.id, options=[undefer(ErrorRelease.commits)]) for row in rows]
     commits = next((row.commits for row in loaded if row is not None and row.commits), [])
-    return [sentry_views.commit(one) for one in commits[:MAX_LISTED]]
+    return [sentry_views.commit(commit) for commit in commits[:MAX_LISTED]]
 
 
 def list_deploys(organization: str, version: str, project: str | None = None) -> list[dict[str, Any]]:
     """List the deployments of a release, the latest first."""
-    found = [one.id for one in readable_in(find_organization(organization), project)]
-    ids = [row.id for row in existing_releases(found, version)]
-    return [sentry_views.deploy(one) for one in db.session.scalars(release_history.deploys_of(ids).limit(MAX_LISTED))]
+    project_ids = [readable.id for readable in readable_in(find_organization(organization), project)]
+    ids = [row.id for row in existing_releases(project_ids, version)]
+    return [
+        sentry_views.deploy(deploy) for deploy in db.session.scalars(release_history.deploys_of(ids).limit(MAX_LISTED))
+    ]
 
 
 def create_deploy(organization: str, version: str, project: str | None = None) -> Response:
     """Add a deployment of a release to its projects."""
-    found = {one.id: one for one in readable_in(find_organization(organization), project)}
-    rows = existing_releases(list(found), version)
+    projects = {readable.id: readable for readable in readable_in(find_organization(organization), project)}
+    rows = existing_releases(list(projects), version)
     body = json_object()
     environment = body.get("environment")
     if not isinstance(environment, str) or not environment.strip():
@@ -153,6 +155,6 @@ def create_deploy(organization: str, version: str, project: str | None = None) -
         if body.get(key) is not None and fields[name] is None:
             raise ClientRefused(400, f"{key} is invalid")
     for row in rows:
-        judge(caller(), Ability.UPDATE_ERRORS, found[row.project_id])
+        judge(caller(), Ability.UPDATE_ERRORS, projects[row.project_id])
     deploys = [release_history.add_deploy(row, environment, fields) for row in rows]
     return json_response(sentry_views.deploy(deploys[0]), 201)

@@ -36,12 +36,12 @@ def _moment_of_release(name: str) -> Any:
 def _deploys(summary: ReleaseSummary) -> list[dict[str, Any]]:
     return [
         {
-            "environment": one.environment,
-            "name": one.name,
-            "url": one.url,
-            "finished_at": clock.isoformat(one.finished_at),
+            "environment": deploy.environment,
+            "name": deploy.name,
+            "url": deploy.url,
+            "finished_at": clock.isoformat(deploy.finished_at),
         }
-        for one in summary.deploys
+        for deploy in summary.deploys
     ]
 
 

@@ -147,12 +147,12 @@ def progress_of(project_ids: Sequence[int], assembly: Assembly) -> tuple[str, st
     mine = select(bundle).where(bundle.project_id.in_(project_ids), bundle.checksum == assembly.checksum)
     mine = mine.where(bundle.release.is_not_distinct_from(assembly.version))
     mine = mine.where(bundle.dist.is_not_distinct_from(assembly.dist))
-    found = db.session.scalar(mine.order_by(bundle.id.desc()).limit(1))
+    upload = db.session.scalar(mine.order_by(bundle.id.desc()).limit(1))
     now = clock.now()
-    if found is not None and found.state == WAITING and now - found.uploaded_at < ABANDONED:
-        return (ASSEMBLING if now - found.uploaded_at < SHOWN_AS_ASSEMBLING else WAITING), None
-    if found is not None and found.state == FAILED and now - found.uploaded_at < FAILURE_KEPT:
-        return FAILED, found.error
+    if upload is not None and upload.state == WAITING and now - upload.uploaded_at < ABANDONED:
+        return (ASSEMBLING if now - upload.uploaded_at < SHOWN_AS_ASSEMBLING else WAITING), None
+    if upload is not None and upload.state == FAILED and now - upload.uploaded_at < FAILURE_KEPT:
+        return FAILED, upload.error
     return None
 
 
@@ -233,7 +233,7 @@ def _store_contents(folder: str, project_ids: Sequence[int], assembly: Assembly)
     with tempfile.TemporaryFile() as file:
         _join_chunks(file, folder, assembly)
         bundle = Bundle(file)
-        files = [_store_file(project_ids, bundle, one) for one in bundle.files]
+        files = [_store_file(project_ids, bundle, bundled_file) for bundled_file in bundle.files]
         return Contents(files, assembly.version or bundle.release, assembly.dist or bundle.dist)
 
 
@@ -276,7 +276,7 @@ def _store_file(project_ids: Sequence[int], bundle: Bundle, file: BundledFile) -
 
 
 def _add_bundle(project_id: int, user_id: int, assembly: Assembly, contents: Contents) -> None:
-    artifacts = [_artifact(project_id, one) for one in contents.files]
+    artifacts = [_artifact(project_id, content) for content in contents.files]
     if artifacts and contents.release is None and not any(artifact.debug_id for artifact in artifacts):
         raise UploadRefused("uploading a bundle without debug ids or release is prohibited")
     total = sum(artifact.size for artifact in artifacts)

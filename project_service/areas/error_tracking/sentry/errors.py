@@ -135,8 +135,8 @@ class SentryErrors:
         """Remove the link of an error to its issue; raises ``NotFound`` if there is none."""
         link = SentryIssueLink
         mine = select(link).where(link.project_id == self.project.id, link.sentry_id == error_id)
-        found = one(mine, NotFound("Issue"))
-        db.session.delete(found)
+        issue_link = one(mine, NotFound("Issue"))
+        db.session.delete(issue_link)
         db.session.flush()
 
     def _list(self, wanted: dict[str, Any], size: int, cursor: str, *, stale: bool) -> SentryResponse:
@@ -182,7 +182,7 @@ class SentryErrors:
     def _links(self, error_ids: list[str]) -> dict[str, Issue]:
         link = SentryIssueLink
         mine = select(link).where(link.project_id == self.project.id, link.sentry_id.in_(error_ids))
-        return {one.sentry_id: one.issue for one in db.session.scalars(mine.options(joinedload(link.issue)))}
+        return {row.sentry_id: row.issue for row in db.session.scalars(mine.options(joinedload(link.issue)))}
 
     def _is_mine(self, issue: dict[str, Any]) -> bool:
         project = issue.get("project")
@@ -195,9 +195,9 @@ class SentryErrors:
         """Return the id of the project in Sentry; it is asked for once, and stored until the address changes."""
         setting = self._setting
         if setting.sentry_project_id is None:
-            found = self._client.get(f"{self._client.api_url}/").body
-            sentry_values.check_issue(found)
-            project_id = str(found["id"])
+            project_fields = self._client.get(f"{self._client.api_url}/").body
+            sentry_values.check_issue(project_fields)
+            project_id = str(project_fields["id"])
             with writing():
                 table = ErrorTrackingSetting
                 stored = update(table).where(table.id == setting.id, table.api_url == setting.api_url)
@@ -233,8 +233,8 @@ def _query_of(wanted: dict[str, Any], size: int, cursor: str) -> dict[str, str]:
     terms += filter(None, [" ".join((wanted.get("search") or "").split())])
     terms += [_term(name, wanted[name]) for name in ("environment", "release", "level") if wanted.get(name)]
     query = {"query": " ".join(terms), "limit": str(size)}
-    if (sort := SORTS.get(wanted.get("order_by") or "")) is not None:
-        query["sort"] = sort
+    if (sentry_order := SORTS.get(wanted.get("order_by") or "")) is not None:
+        query["sort"] = sentry_order
     if CURSOR.fullmatch(cursor):
         query["cursor"] = cursor
     return query

@@ -40,7 +40,7 @@ def projects_of(api_url: str, token: str) -> list[SentryProject]:
         answer = client.get_uncached(f"{client.host}/{API_PATH}{query}")
         if not isinstance(answer.body, list):
             raise SentryFailed("Error when connecting to Sentry")
-        projects.update(filter(None, (_project(one, client.host) for one in answer.body)))
+        projects.update(filter(None, (_project(entry, client.host) for entry in answer.body)))
         if not answer.following:
             break
         query = f"?{urlencode({'cursor': answer.following})}"
@@ -71,8 +71,8 @@ def _project(raw: Any, host: str) -> SentryProject | None:
     """Return a project of an answer; ``None`` if it cannot be addressed."""
     raw = raw if isinstance(raw, dict) else {}
     organization = raw["organization"] if isinstance(raw.get("organization"), dict) else {}
-    slugs = [str(one.get("slug")) for one in (organization, raw)]
+    slugs = [str(part.get("slug")) for part in (organization, raw)]
     if None in (organization.get("slug"), raw.get("slug")) or not all(map(SLUG.fullmatch, slugs)):
         return None
-    names = [one["name"] if isinstance(one.get("name"), str) else one["slug"] for one in (organization, raw)]
+    names = [part["name"] if isinstance(part.get("name"), str) else part["slug"] for part in (organization, raw)]
     return SentryProject(" / ".join(names)[:MAX_NAME_LENGTH], f"{host}/{API_PATH}{'/'.join(slugs)}")

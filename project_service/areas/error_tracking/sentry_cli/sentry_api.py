@@ -51,14 +51,14 @@ def show_api() -> dict[str, Any]:
         return {"version": "0", "auth": None, "user": None}
     user = current_user()
     scopes = ["org:read", "project:read", *(["project:releases"] if "api" in caller().scopes else [])]
-    shown = {"id": str(user.id), "name": user.name, "username": user.username, "email": user.email}
-    return {"version": "0", "auth": {"scopes": scopes}, "user": shown}
+    user_fields = {"id": str(user.id), "name": user.name, "username": user.username, "email": user.email}
+    return {"version": "0", "auth": {"scopes": scopes}, "user": user_fields}
 
 
 @sentry_api.at("GET", "/organizations/")
 def list_organizations() -> list[dict[str, Any]]:
     """List the top-level namespaces of the caller's projects."""
-    return [sentry_views.organization(one) for one in readable_organizations()]
+    return [sentry_views.organization(namespace) for namespace in readable_organizations()]
 
 
 @sentry_api.at("GET", "/organizations/<organization>/")
@@ -70,24 +70,31 @@ def show_organization(organization: str) -> dict[str, Any]:
 @sentry_api.at("GET", "/organizations/<organization>/projects/")
 def list_projects(organization: str) -> list[dict[str, Any]]:
     """List the projects below a namespace."""
-    found = readable_projects(find_organization(organization))
-    slugs = [one.path.lower() for one in found]
-    return [sentry_views.project(one, slugs) for one in found]
+    projects = readable_projects(find_organization(organization))
+    slugs = [readable.path.lower() for readable in projects]
+    return [sentry_views.project(readable, slugs) for readable in projects]
 
 
 @sentry_api.at("GET", "/projects/<organization>/<project>/")
 def show_project(organization: str, project: str) -> dict[str, Any]:
     """Show a project with its organisation."""
     namespace = find_organization(organization)
-    found = find_sentry_project(namespace, project, Ability.READ_ERRORS)
-    return {**sentry_views.project(found, [found.path.lower()]), "organization": sentry_views.organization(namespace)}
+    project_row = find_sentry_project(namespace, project, Ability.READ_ERRORS)
+    return {
+        **sentry_views.project(project_row, [project_row.path.lower()]),
+        "organization": sentry_views.organization(namespace),
+    }
 
 
 @sentry_api.at("GET", "/organizations/<organization>/repos/")
 def list_repositories(organization: str) -> list[dict[str, Any]]:
     """List the repositories of the projects below a namespace."""
     readable = readable_projects(find_organization(organization))
-    return [sentry_views.repository(one) for one in readable if allowed(caller(), Ability.READ_CODE, one)]
+    return [
+        sentry_views.repository(readable_project)
+        for readable_project in readable
+        if allowed(caller(), Ability.READ_CODE, readable_project)
+    ]
 
 
 @sentry_api.at("GET", "/organizations/<organization>/chunk-upload/")
@@ -139,19 +146,19 @@ def assemble_bundle(organization: str) -> dict[str, Any]:
     namespace = find_organization(organization)
     body = json_object()
     assembly = _assembly(body)
-    found = _projects_of_body(namespace, body.get("projects"))
-    return _assembled(namespace, [one.id for one in found], assembly)
+    projects = _projects_of_body(namespace, body.get("projects"))
+    return _assembled(namespace, [target.id for target in projects], assembly)
 
 
 @sentry_api.at("POST", "/organizations/<organization>/releases/<version>/assemble/", writes=False)
 def assemble_release_bundle(organization: str, version: str) -> dict[str, Any]:
     """Assemble a bundle of a release for its projects, as clients before the year 2023 ask for it."""
     namespace = find_organization(organization)
-    known = {one.id: one for one in readable_projects(namespace)}
-    rows = existing_releases(list(known), version)
-    mine = [row.project_id for row in rows if allowed(caller(), Ability.UPDATE_ERRORS, known[row.project_id])]
+    projects = {readable.id: readable for readable in readable_projects(namespace)}
+    rows = existing_releases(list(projects), version)
+    mine = [row.project_id for row in rows if allowed(caller(), Ability.UPDATE_ERRORS, projects[row.project_id])]
     if not mine:
-        judge(caller(), Ability.UPDATE_ERRORS, known[rows[0].project_id])
+        judge(caller(), Ability.UPDATE_ERRORS, projects[rows[0].project_id])
     assembly = _assembly(json_object())
     return _assembled(namespace, mine, dataclasses.replace(assembly, version=version))
 
@@ -180,57 +187,57 @@ def create_release(organization: str, project: str | None = None) -> Response:
     version = body.get("version")
     if not service.is_version(version):
         raise ClientRefused(400, "Invalid release version")
-    found = _named_projects(namespace, project, body.get("projects"), str(version))
+    projects = _named_projects(namespace, project, body.get("projects"), str(version))
     fields = _release_fields(body)
     commits, refs = release_requests.commits_of(body), release_requests.refs_of(namespace, body)
-    created = [service.ensure_release(one.id, str(version)) for one in found]
-    rows = service.releases_named([one.id for one in found], str(version))
+    created = [service.ensure_release(target.id, str(version)) for target in projects]
+    rows = service.releases_named([target.id for target in projects], str(version))
     for row in rows:
         service.update_release(row, fields, keeps_date=True)
         release_requests.set_commits(row, commits, refs)
-    answer = sentry_views.release(rows, {one.id: one for one in found})
+    answer = sentry_views.release(rows, {target.id: target for target in projects})
     return json_response(answer, 201 if any(created) else 208)
 
 
 @sentry_api.at("GET", *RELEASES)
 def list_releases(organization: str, project: str | None = None) -> list[dict[str, Any]]:
     """List releases, newest first."""
-    found = {one.id: one for one in readable_in(find_organization(organization), project)}
+    projects = {readable.id: readable for readable in readable_in(find_organization(organization), project)}
     status = request.args.get("status") or "open"
-    rows = queries.newest_releases(list(found), request.args.get("query", ""), status)
-    return [sentry_views.release([row], found) for row in rows]
+    rows = queries.newest_releases(list(projects), request.args.get("query", ""), status)
+    return [sentry_views.release([row], projects) for row in rows]
 
 
 @sentry_api.at("GET", *ONE_RELEASE)
 def show_release(organization: str, version: str, project: str | None = None) -> dict[str, Any]:
     """Show a release."""
-    found = {one.id: one for one in readable_in(find_organization(organization), project)}
-    return sentry_views.release(existing_releases(list(found), version), found)
+    projects = {readable.id: readable for readable in readable_in(find_organization(organization), project)}
+    return sentry_views.release(existing_releases(list(projects), version), projects)
 
 
 @sentry_api.at("PUT", *ONE_RELEASE)
 def update_release(organization: str, version: str, project: str | None = None) -> dict[str, Any]:
     """Change a release: mostly the time at which it was finished."""
     namespace = find_organization(organization)
-    found = {one.id: one for one in readable_in(namespace, project)}
-    rows = existing_releases(list(found), version)
+    projects = {readable.id: readable for readable in readable_in(namespace, project)}
+    rows = existing_releases(list(projects), version)
     body = json_object()
     fields = _release_fields(body)
     commits, refs = release_requests.commits_of(body), release_requests.refs_of(namespace, body)
     for row in rows:
-        judge(caller(), Ability.UPDATE_ERRORS, found[row.project_id])
+        judge(caller(), Ability.UPDATE_ERRORS, projects[row.project_id])
         service.update_release(row, fields, keeps_date=False)
         release_requests.set_commits(row, commits, refs)
-    return sentry_views.release(rows, found)
+    return sentry_views.release(rows, projects)
 
 
 @sentry_api.at("DELETE", *ONE_RELEASE)
 def delete_release(organization: str, version: str, project: str | None = None) -> Response:
     """Remove a release with its uploads; not while stored errors name it."""
-    found = {one.id: one for one in readable_in(find_organization(organization), project)}
-    rows = existing_releases(list(found), version)
+    projects = {readable.id: readable for readable in readable_in(find_organization(organization), project)}
+    rows = existing_releases(list(projects), version)
     for row in rows:
-        judge(caller(), Ability.DELETE_ERRORS, found[row.project_id])
+        judge(caller(), Ability.DELETE_ERRORS, projects[row.project_id])
     if queries.is_named_by_errors([row.project_id for row in rows], version):
         raise ClientRefused(400, "This release is referenced by events and cannot be removed.")
     service.delete_releases(rows)
@@ -294,36 +301,36 @@ def _is_checksum(value: Any) -> bool:
 
 
 def _projects_of_body(namespace: Namespace, given: Any) -> list[Project]:
-    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+    if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
         text = "The projects field is required and must be provided as an array of strings."
         raise ClientRefused(400, text, "error")
     if not given:
         raise ClientRefused(400, "You need to specify at least one project", "error")
     try:
-        found = [find_sentry_project(namespace, one, Ability.UPDATE_ERRORS) for one in dict.fromkeys(given)]
+        projects = [find_sentry_project(namespace, name, Ability.UPDATE_ERRORS) for name in dict.fromkeys(given)]
     except ClientRefused as error:
         hidden = "One or more projects are invalid" if error.status == 404 else str(error)
         raise ClientRefused(400, hidden, "error") from error
-    return list({one.id: one for one in found}.values())
+    return list({target.id: target for target in projects}.values())
 
 
 def _named_projects(namespace: Namespace, project: str | None, given: Any, version: str) -> list[Project]:
     """Return the projects of a new release: of the address, of the body, or those that have the release."""
     if project is not None:
         return [find_sentry_project(namespace, project, Ability.UPDATE_ERRORS)]
-    names = [str(one) for one in given if isinstance(one, str | int)] if isinstance(given, list) else []
+    names = [str(name) for name in given if isinstance(name, str | int)] if isinstance(given, list) else []
     if names:
         try:
-            return [find_sentry_project(namespace, one, Ability.UPDATE_ERRORS) for one in dict.fromkeys(names)]
+            return [find_sentry_project(namespace, name, Ability.UPDATE_ERRORS) for name in dict.fromkeys(names)]
         except ClientRefused as error:
             raise ClientRefused(400, "Invalid project slugs", "projects") from error
-    known = {one.id: one for one in readable_projects(namespace)}
-    rows = service.releases_named(list(known), version)
+    projects = {readable.id: readable for readable in readable_projects(namespace)}
+    rows = service.releases_named(list(projects), version)
     for row in rows:
-        judge(caller(), Ability.UPDATE_ERRORS, known[row.project_id])
+        judge(caller(), Ability.UPDATE_ERRORS, projects[row.project_id])
     if not rows:
         raise ClientRefused(400, "projects is invalid")
-    return [known[row.project_id] for row in rows]
+    return [projects[row.project_id] for row in rows]
 
 
 def _release_fields(body: dict[str, Any]) -> dict[str, Any]:

@@ -85,8 +85,8 @@ def find_organization(text: str) -> Namespace:
 def readable_projects(namespace: Namespace) -> list[Project]:
     """Return the projects below a namespace whose errors the caller may read."""
     below = projects().where(Project.id.in_(projects_below(namespace)), visible_projects(caller()))
-    found = db.session.scalars(below.order_by(Project.id).limit(MAX_PROJECTS))
-    return [project for project in found if allowed(caller(), Ability.READ_ERRORS, project)]
+    candidates = db.session.scalars(below.order_by(Project.id).limit(MAX_PROJECTS))
+    return [project for project in candidates if allowed(caller(), Ability.READ_ERRORS, project)]
 
 
 def readable_organizations() -> list[Namespace]:
@@ -106,15 +106,17 @@ def find_sentry_project(namespace: Namespace, text: str, ability: Ability) -> Pr
     number = whole_number(text)
     named = Project.id == number if number is not None else func.lower(Project.path) == text.lower()
     below = projects().where(Project.id.in_(projects_below(namespace)), or_(visible_projects(caller())), named)
-    found = [
-        one for one in db.session.scalars(below.limit(MAX_PROJECTS)) if allowed(caller(), Ability.READ_ERRORS, one)
+    readable = [
+        project
+        for project in db.session.scalars(below.limit(MAX_PROJECTS))
+        if allowed(caller(), Ability.READ_ERRORS, project)
     ]
-    if not found:
+    if not readable:
         raise ClientRefused(404, UNKNOWN)
-    if len(found) > 1:
+    if len(readable) > 1:
         raise ClientRefused(400, f"Several projects are called {text[:100]}, use the id")
-    judge(caller(), ability, found[0])
-    return found[0]
+    judge(caller(), ability, readable[0])
+    return readable[0]
 
 
 def readable_in(namespace: Namespace, project: str | None) -> list[Project]:
@@ -142,19 +144,19 @@ def json_object() -> dict[str, Any]:
 
 def _authenticated(*, required: bool) -> identity.Caller:
     try:
-        found = identity.by_token(request, (), unread=True)
+        caller_of_token = identity.by_token(request, (), unread=True)
     except (errors.Unauthorized, errors.InvalidToken) as error:
         raise ClientRefused(401, "Invalid token") from error
-    if found == ANONYMOUS and required:
+    if caller_of_token == ANONYMOUS and required:
         raise ClientRefused(401, "Authentication credentials were not provided.")
-    return found
+    return caller_of_token
 
 
 def _render(error: Exception) -> Response:
     if isinstance(error, ClientRefused):
         return json_response({error.key: str(error)}, error.status)
-    known = responses.as_service_error(error)
-    default = error.description if isinstance(error, HTTPException) and error.description else str(known)
-    response = json_response({"detail": TEXTS.get(known.status, default)}, known.status)
-    response.headers.extend(known.headers)
+    refusal = responses.as_service_error(error)
+    default = error.description if isinstance(error, HTTPException) and error.description else str(refusal)
+    response = json_response({"detail": TEXTS.get(refusal.status, default)}, refusal.status)
+    response.headers.extend(refusal.headers)
     return response

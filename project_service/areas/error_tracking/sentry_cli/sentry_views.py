@@ -98,7 +98,7 @@ def release(rows: Sequence[ErrorRelease], projects: dict[int, Project]) -> Answe
     """Return a release of one or more projects."""
     first = rows[0]
     new = {row.project_id: _new_errors(row) for row in rows}
-    seen = _seen([row.project_id for row in rows], first.version)
+    first_and_last_event = _seen([row.project_id for row in rows], first.version)
     ids = [row.id for row in rows]
     last_deploy = db.session.scalar(release_history.deploys_of(ids).limit(1))
     with_commits = next((row for row in rows if row.last_commit), first)
@@ -131,8 +131,8 @@ def release(rows: Sequence[ErrorRelease], projects: dict[int, Project]) -> Answe
             }
             for row in rows
         ],
-        "firstEvent": moment(seen[0]),
-        "lastEvent": moment(seen[1]),
+        "firstEvent": moment(first_and_last_event[0]),
+        "lastEvent": moment(first_and_last_event[1]),
     }
 
 

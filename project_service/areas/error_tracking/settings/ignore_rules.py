@@ -34,12 +34,12 @@ def create_rule(project: Project, **patterns: str | None) -> ErrorIgnoreRule:
         Invalid: there is no pattern, one matches everything or is too long, or there are too many rules.
 
     """
-    given = {name: (patterns.get(name) or "").strip() for name in IGNORE_PATTERNS}
-    _check(given)
+    stripped = {name: (patterns.get(name) or "").strip() for name in IGNORE_PATTERNS}
+    _check(stripped)
     lock_row(project, "id")
     if (db.session.scalar(select(func.count()).select_from(rules_of(project).subquery())) or 0) >= MAX_RULES:
         raise Invalid(base=f"Maximum number of ignore rules ({MAX_RULES}) exceeded")
-    rule = ErrorIgnoreRule(project_id=project.id, **{name: text or None for name, text in given.items()})
+    rule = ErrorIgnoreRule(project_id=project.id, **{name: text or None for name, text in stripped.items()})
     db.session.add(rule)
     db.session.flush()
     _record(project, rule, "created")

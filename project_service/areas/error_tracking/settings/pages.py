@@ -166,9 +166,12 @@ def _form(setting: ErrorTrackingSetting | None) -> ErrorTrackingForm:
     if setting is None:
         return ErrorTrackingForm(formdata=None, backend=INTEGRATED)
     names = ("enabled", "api_url", "organization_name", "project_name", "store_addresses", "resolve_after_days")
-    shown = {name: getattr(setting, name) for name in names}
-    shown |= {"backend": INTEGRATED if setting.integrated else SENTRY, "hidden_keys": "\n".join(setting.hidden_keys)}
-    return ErrorTrackingForm(formdata=None, data=shown)
+    form_values = {name: getattr(setting, name) for name in names}
+    form_values |= {
+        "backend": INTEGRATED if setting.integrated else SENTRY,
+        "hidden_keys": "\n".join(setting.hidden_keys),
+    }
+    return ErrorTrackingForm(formdata=None, data=form_values)
 
 
 def _list_projects(project: Project, form: ErrorTrackingForm) -> ResponseReturnValue:

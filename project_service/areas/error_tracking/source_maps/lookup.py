@@ -38,8 +38,8 @@ def find_files(
     project_id: int, path: str, debug_id: str | None, release: str | None, dist: str | None
 ) -> ScriptFiles | None:
     """Return the files of a script: by its debug id, else by release, dist and address."""
-    if debug_id is not None and (found := _by_debug_id(project_id, debug_id)) is not None:
-        return found
+    if debug_id is not None and (files := _by_debug_id(project_id, debug_id)) is not None:
+        return files
     return None if release is None else _by_release(project_id, path, release, dist)
 
 
@@ -106,8 +106,8 @@ def _by_release(project_id: int, path: str, release: str, dist: str | None) -> S
     script = _named(project_id, names_of(path), release, dist)
     if script is None:
         return None
-    if script.debug_id is not None and (found := _by_debug_id(project_id, script.debug_id)) is not None:
-        return found
+    if script.debug_id is not None and (files := _by_debug_id(project_id, script.debug_id)) is not None:
+        return files
     reference = script.source_map_url or posixpath.basename(path.partition("?")[0]) + ".map"
     address = joined(path, reference)
     source_map = _named(project_id, names_of(address), release, dist, kind=SOURCE_MAP)
@@ -131,5 +131,5 @@ def _named(
     )
     if kind is not None:
         statement = statement.where(artifact.type == kind)
-    found = db.session.scalars(statement.limit(100)).all()
-    return next((one for name in names for one in found if one.url == name), None)
+    artifacts = db.session.scalars(statement.limit(100)).all()
+    return next((artifact for name in names for artifact in artifacts if artifact.url == name), None)

@@ -64,7 +64,7 @@ def resolve(project_id: int, digest: str) -> None:
     if stack is None:
         return
     frames = _rewrite(stack)
-    is_resolved = any(frame.get("data", {}).get("symbolicated") for one in frames for frame in one)
+    is_resolved = any(frame.get("data", {}).get("symbolicated") for stack_frames in frames for frame in stack_frames)
     broken = any(problem["type"] == "js_invalid_source" for problem in stack.problems)
     state = (PARTIAL if stack.problems else RESOLVED) if is_resolved else BROKEN if broken else MISSING
     with jobs.step():
@@ -94,7 +94,9 @@ def _load(project_id: int, digest: str) -> Stack | None:
         Cleaner(db.session.scalar(setting) or ()),
     )
     debug_ids = details.get("debug_ids") or {}
-    paths = dict.fromkeys(path for one in stack.frames for frame in one if (path := stack.path(frame)) is not None)
+    paths = dict.fromkeys(
+        path for stack_frames in stack.frames for frame in stack_frames if (path := stack.path(frame)) is not None
+    )
     for path in list(paths)[:MAX_SCRIPTS]:
         debug_id = debug_ids.get(path)
         files = lookup.find_files(project_id, path, debug_id, row.release, row.dist)
@@ -111,8 +113,8 @@ def _rewrite(stack: Stack) -> list[list[Frame]]:
     numbers = {path: number for number, path in enumerate(stack.files)}
     handled = [
         (at, position, path)
-        for at, one in enumerate(stack.frames)
-        for position, frame in enumerate(one)
+        for at, stack_frames in enumerate(stack.frames)
+        for position, frame in enumerate(stack_frames)
         if (path := stack.path(frame)) in numbers
     ]
     lookups = [
@@ -123,10 +125,10 @@ def _rewrite(stack: Stack) -> list[list[Frame]]:
     for path, number in numbers.items():
         if number in errors:
             stack.add_problem(problems.invalid_map(path, errors[number]))
-    found = {(at, position): token for (at, position, _), token in zip(handled, tokens, strict=True)}
-    frames = [list(one) for one in stack.frames]
+    tokens_by_place = {(at, position): token for (at, position, _), token in zip(handled, tokens, strict=True)}
+    frames = [list(stack_frames) for stack_frames in stack.frames]
     for at, position, path in handled:
-        token = found[at, position]
+        token = tokens_by_place[at, position]
         frame = stack.frames[at][position]
         if token is None:
             if numbers[path] not in errors:
@@ -137,13 +139,18 @@ def _rewrite(stack: Stack) -> list[list[Frame]]:
             stack.add_problem(problems.no_text(path))
         base = files.label if files.resolved_with == lookup.RELEASE_MATCH else path
         resolved = {"with": files.resolved_with, "label": files.label, "base": base}
-        frames[at][position] = rewritten(frame, token, found.get((at, position - 1)), resolved, stack.cleaner)
+        frames[at][position] = rewritten(frame, token, tokens_by_place.get((at, position - 1)), resolved, stack.cleaner)
     return frames
 
 
 def _note_use(stack: Stack) -> None:
     """Keep the files of a stack from being removed as unused."""
-    used = {one.id for files in stack.files.values() for one in (files.source_map, files.script) if one is not None}
+    used = {
+        artifact.id
+        for files in stack.files.values()
+        for artifact in (files.source_map, files.script)
+        if artifact is not None
+    }
     statement = update(SourceMapArtifact).where(SourceMapArtifact.id.in_(sorted(used)))
     db.session.execute(statement.values(last_used_at=clock.now()).execution_options(synchronize_session=False))
 
@@ -173,9 +180,9 @@ def _apply(
     batch = mine.order_by(event.id).options(undefer(event.details)).limit(EVENT_BATCH)
     with jobs.step():
         events = db.session.scalars(batch).all()
-        for one in events:
-            one.details = stack_details.with_frames(one.details, frames, reasons)
-            one.summary = {**one.summary, "culprit": stack_details.culprit_of(one.summary, one.details)}
+        for row in events:
+            row.details = stack_details.with_frames(row.details, frames, reasons)
+            row.summary = {**row.summary, "culprit": stack_details.culprit_of(row.summary, row.details)}
     return events[-1].id if len(events) == EVENT_BATCH else None
 
 

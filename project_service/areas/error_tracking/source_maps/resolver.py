@@ -58,9 +58,9 @@ def _cache_of(files: dict[str, str | None]) -> tuple[SourceMapCache, tuple[str, 
 def _ignored(raw: bytes) -> tuple[str, ...]:
     if b"gnoreList" not in raw:
         return ()
-    found = json.loads(raw)
-    sources = found.get("sources") or []
-    numbers = found.get("ignoreList", found.get("x_google_ignoreList")) or []
+    source_map = json.loads(raw)
+    sources = source_map.get("sources") or []
+    numbers = source_map.get("ignoreList", source_map.get("x_google_ignoreList")) or []
     return tuple(sources[n] for n in numbers if isinstance(n, int) and 0 <= n < len(sources) and sources[n])
 
 

@@ -64,8 +64,8 @@ def filename_of(source: str) -> str:
     if match := WEBPACK.fullmatch(source):
         source = match[2] if match[2].startswith("./") else match[2].lstrip("/")
     source = TURBOPACK.sub("", source)
-    _, found, rest = source.partition("/~/")
-    return f"~/{rest}" if found else source
+    _, separator, rest = source.partition("/~/")
+    return f"~/{rest}" if separator else source
 
 
 def module_of(filename: str) -> str:

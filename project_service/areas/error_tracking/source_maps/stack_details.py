@@ -12,11 +12,11 @@ from project_service.areas.error_tracking.collection.stacks.stack_traces import 
 def with_frames(details: dict[str, Any], frames: Sequence[list[Frame]], problems: Sequence[Any]) -> dict[str, Any]:
     """Return the details of an event with other frames; variables stay, they differ from event to event."""
     entries = details["exceptions"]
-    if [len(entry["frames"]) for entry in entries] != [len(one) for one in frames]:
+    if [len(entry["frames"]) for entry in entries] != [len(new_frames) for new_frames in frames]:
         return details
     replaced = [
-        {**entry, "frames": [_with_variables(new, old) for new, old in zip(one, entry["frames"], strict=True)]}
-        for entry, one in zip(entries, frames, strict=True)
+        {**entry, "frames": [_with_variables(new, old) for new, old in zip(new_frames, entry["frames"], strict=True)]}
+        for entry, new_frames in zip(entries, frames, strict=True)
     ]
     return {**details, "exceptions": replaced, "source_map_problems": list(problems)}
 
@@ -48,7 +48,7 @@ def culprit_of(summary: dict[str, Any], details: dict[str, Any]) -> str:
 def split(details: dict[str, Any]) -> tuple[list[Entry], list[Entry]]:
     """Return the exceptions and the stacks of threads of an event."""
     entries = details["exceptions"]
-    exceptions = [one for one in entries if one["type"] or one["value"] or one["mechanism"]]
+    exceptions = [entry for entry in entries if entry["type"] or entry["value"] or entry["mechanism"]]
     return exceptions, [] if exceptions else list(entries)
 
 

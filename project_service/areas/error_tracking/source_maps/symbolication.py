@@ -34,7 +34,7 @@ def look_up(files: Sequence[ScriptFiles], lookups: Sequence[Lookup]) -> tuple[li
     """
     with tempfile.TemporaryDirectory() as folder:
         for with_scripts in (True, False):
-            questions = [_provided(Path(folder), one, with_script=with_scripts) for one in files]
+            questions = [_provided(Path(folder), script_files, with_script=with_scripts) for script_files in files]
             answer = _run({"files": questions, "lookups": lookups})
             if answer is not None:
                 return answer["results"], {int(number): text for number, text in answer["errors"].items()}

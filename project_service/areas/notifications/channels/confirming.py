@@ -40,13 +40,13 @@ def ask(channel: NotificationChannel) -> None:
     """Queue the mail that asks for a confirmation, three a day and address."""
     address = channel.settings["address"]
     MAILS.check(digest(address.lower()))
-    place = _place(channel)
+    owner_name = _place(channel)
     link = urls.absolute(f"/-/notifications/confirm/{signed_links.sign_values(CONFIRM, [channel.id, address])}")
     body = (
-        f'Somebody wants to send notifications of {place} to this address (channel "{channel.name}").\n\n'
+        f'Somebody wants to send notifications of {owner_name} to this address (channel "{channel.name}").\n\n'
         f"Confirm within 7 days if you want them: {link}\n\nWithout a confirmation nothing is sent.\n"
     )
-    mail.queue([address], f"Confirm notifications of {place}", body)
+    mail.queue([address], f"Confirm notifications of {owner_name}", body)
 
 
 def stop_link(channel_id: int, address: str) -> str:

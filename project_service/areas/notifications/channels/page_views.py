@@ -126,9 +126,9 @@ def ask_delete_channel(owner: Owner, channel_id: int) -> str:
     """Ask before a channel is deleted."""
     channel = queries.find_channel(owner, channel_id)
     question = f"Delete the channel “{channel.name}”? Rules that name it tell their other targets only."
-    place: dict[str, Any] = {"project": owner} if isinstance(owner, Project) else {"base": "account.html"}
-    place = {"group": owner} if isinstance(owner, Group) else place
-    return confirmation("Delete channel", question, "Delete channel", page_parts.address_of(owner), **place)
+    owner_context: dict[str, Any] = {"project": owner} if isinstance(owner, Project) else {"base": "account.html"}
+    owner_context = {"group": owner} if isinstance(owner, Group) else owner_context
+    return confirmation("Delete channel", question, "Delete channel", page_parts.address_of(owner), **owner_context)
 
 
 def delete_channel(owner: Owner, channel_id: int) -> ResponseReturnValue:
@@ -141,8 +141,8 @@ def delete_channel(owner: Owner, channel_id: int) -> ResponseReturnValue:
 def message_list(owner: Owner) -> str:
     """Show messages, newest first."""
     status, number = request.args.get("status", ""), whole_number(request.args.get("channel_id", ""))
-    found = queries.deliveries_of(owner, status=status if status in STATUSES else None, channel_id=number)
-    page = read_page(found, request.args.get("page"), PER_PAGE)
+    statement = queries.deliveries_of(owner, status=status if status in STATUSES else None, channel_id=number)
+    page = read_page(statement, request.args.get("page"), PER_PAGE)
     return page_parts.show("deliveries.html", owner, "/deliveries", page=page, status=status, statuses=STATUSES)
 
 

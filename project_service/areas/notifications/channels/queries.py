@@ -52,14 +52,14 @@ def failing_channels(owner: Owner) -> Select[NotificationChannel]:
 
 def find_channel(owner: Owner, channel_id: int) -> NotificationChannel:
     """Return one channel that belongs to an owner."""
-    found = select(NotificationChannel).where(owned_by(NotificationChannel, owner))
-    return one(found.where(NotificationChannel.id == channel_id), NotFound("Notification Channel"))
+    statement = select(NotificationChannel).where(owned_by(NotificationChannel, owner))
+    return one(statement.where(NotificationChannel.id == channel_id), NotFound("Notification Channel"))
 
 
 def find_usable_channel(owner: Owner, channel_id: int) -> NotificationChannel:
     """Return one channel that an owner may use."""
-    found = usable_channels(owner).where(NotificationChannel.id == channel_id)
-    return one(found, NotFound("Notification Channel"))
+    statement = usable_channels(owner).where(NotificationChannel.id == channel_id)
+    return one(statement, NotFound("Notification Channel"))
 
 
 def show_settings(channels: Sequence[NotificationChannel], owner: Owner, *, shown: bool) -> None:

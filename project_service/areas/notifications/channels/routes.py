@@ -35,11 +35,11 @@ writers = api.allow(
 def list_notification_channels(owner: Owner | None) -> WithSchema:
     """List the channels that a project, a group or the current user may use."""
     owner = owner or current_user()
-    shown = may_change(owner)
+    shows_settings = may_change(owner)
     return WithSchema(
         schemas.NotificationChannelSchema,
         queries.usable_channels(owner),
-        lambda channels: queries.show_settings(channels, owner, shown=shown),
+        lambda channels: queries.show_settings(channels, owner, shown=shows_settings),
     )
 
 

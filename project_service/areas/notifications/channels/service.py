@@ -168,13 +168,13 @@ def _assign(owner: Owner, channel: NotificationChannel, fields: Mapping[str, Any
     """Set what is given, or raise ``Invalid`` with everything that is wrong."""
     kind = KINDS[channel.type]
     settings, secrets = dict(channel.settings), dict(channel.secrets)
-    given = {name: value for name, value in fields.items() if name in (*kind.fields, *kind.secrets)}
-    if given.get("custom_headers") is not None:
-        given["custom_headers"] = {pair["key"]: pair["value"] for pair in given["custom_headers"]}
+    changed = {name: value for name, value in fields.items() if name in (*kind.fields, *kind.secrets)}
+    if changed.get("custom_headers") is not None:
+        changed["custom_headers"] = {pair["key"]: pair["value"] for pair in changed["custom_headers"]}
     former = settings | secrets
-    if any(name in given and given[name] != former.get(name) for name in MOVING):
+    if any(name in changed and changed[name] != former.get(name) for name in MOVING):
         secrets = {}
-    for name, value in given.items():
+    for name, value in changed.items():
         values = settings if name in kind.fields else secrets
         if value in (None, "", {}):
             values.pop(name, None)
@@ -218,14 +218,14 @@ def _named(owner: Owner, channel: NotificationChannel, name: str) -> Any:
 
 def _test_message(owner: Owner, channel: NotificationChannel) -> ChannelMessage:
     user = current_user()
-    place = owner.username if isinstance(owner, User) else owner.full_path
+    owner_path = owner.username if isinstance(owner, User) else owner.full_path
     if isinstance(owner, Project):
         project, url = project_of(owner), urls.absolute(f"/{owner.full_path}")
     else:
-        url = urls.absolute(f"/{place}")
-        project = {"name": place, "path_with_namespace": place, "web_url": url}
+        url = urls.absolute(f"/{owner_path}")
+        project = {"name": owner_path, "path_with_namespace": owner_path, "web_url": url}
     host = urls.host()
-    text = f'{user.name} (@{user.username}) tests the channel "{channel.name}" of {place}. No action is needed.'
+    text = f'{user.name} (@{user.username}) tests the channel "{channel.name}" of {owner_path}. No action is needed.'
     title = f"Test notification from {host}"
     return ChannelMessage(
         headline=title,

@@ -54,8 +54,8 @@ class Outgoing:
     @property
     def links(self) -> list[tuple[str, str]]:
         """The names and addresses of the links, the first of which opens the page."""
-        found = [("Open", self.message.url)]
-        return found + ([self.action] if self.action is not None else [])
+        links = [("Open", self.message.url)]
+        return links + ([self.action] if self.action is not None else [])
 
     @property
     def action(self) -> tuple[str, str] | None:
@@ -127,8 +127,8 @@ class ChannelKind(ABC):
 
     def deliver(self, outgoing: Outgoing) -> DeliveryOutcome:
         """Send a message and judge the answer; nothing is sent to a channel that lacks a field."""
-        given = outgoing.channel.settings | outgoing.channel.secrets
-        if missing := [name for name in self.required if not given.get(name)]:
+        configured = outgoing.channel.settings | outgoing.channel.secrets
+        if missing := [name for name in self.required if not configured.get(name)]:
             error = f"the channel is incomplete: {', '.join(missing)} is missing"
             return DeliveryOutcome(DeliveryResult.FINAL, error, details=Answer(None, error=error, is_final=True))
         return self.outcome(self.send(outgoing))

@@ -60,7 +60,7 @@ class Slack(ChannelKind):
         message, escape = outgoing.message, escaping.slack
         tag = f"*[{escape(message.tag)}]* " if message.tag else ""
         headline = escape(message.headline)
-        place = "" if message.project["name"] in message.headline else f" — {escape(message.project['name'])}"
+        suffix = "" if message.project["name"] in message.headline else f" — {escape(message.project['name'])}"
         links = " · ".join(f"<{url}|{name}>" for name, url in outgoing.links)
         lines = escape(cut_characters("\n".join(message.lines), MAX_SLACK_TEXT - len(links) - 500))
         attachment = {
@@ -75,7 +75,7 @@ class Slack(ChannelKind):
         settings = {
             name: outgoing.channel.settings[name] for name in self.fields if outgoing.channel.settings.get(name)
         }
-        text = cut_characters(f"{tag}{headline}{place}", MAX_SLACK_TEXT)
+        text = cut_characters(f"{tag}{headline}{suffix}", MAX_SLACK_TEXT)
         return HttpRequest(
             outgoing.channel.secrets["url"], body_of({"text": text, "attachments": [attachment]} | settings)
         )
@@ -98,10 +98,10 @@ class Teams(ChannelKind):
 
     def problems(self, settings: dict[str, Any], secrets: dict[str, Any], policy: Policy) -> dict[str, list[str]]:
         """Check the URL and the style of the body."""
-        found = super().problems(settings, secrets, policy)
+        problems = super().problems(settings, secrets, policy)
         if settings.get("body_style") not in (None, "message", "card"):
-            found["body_style"] = ["is not included in the list"]
-        return found
+            problems["body_style"] = ["is not included in the list"]
+        return problems
 
     def request(self, outgoing: Outgoing) -> HttpRequest:
         """Return an Adaptive Card; lines are dropped from the end until the body is small enough."""
@@ -154,15 +154,15 @@ class Discord(ChannelKind):
 
     def problems(self, settings: dict[str, Any], secrets: dict[str, Any], policy: Policy) -> dict[str, list[str]]:
         """Check that the URL is one of Discord's, and the name it may not have."""
-        found = super().problems(settings, secrets, policy)
+        problems = super().problems(settings, secrets, policy)
         parts = urlsplit(secrets.get("url") or "")
-        if "url" not in found and (parts.hostname not in DISCORD_HOSTS or not DISCORD_PATH.match(parts.path)):
-            found["url"] = ["is not a webhook URL of Discord"]
+        if "url" not in problems and (parts.hostname not in DISCORD_HOSTS or not DISCORD_PATH.match(parts.path)):
+            problems["url"] = ["is not a webhook URL of Discord"]
         if DISCORD_NAMES.search(settings.get("username") or ""):
-            found["username"] = ["must not contain discord or clyde"]
+            problems["username"] = ["must not contain discord or clyde"]
         if settings.get("thread_id") and not str(settings["thread_id"]).isdigit():
-            found["thread_id"] = ["is invalid"]
-        return found
+            problems["thread_id"] = ["is invalid"]
+        return problems
 
     def request(self, outgoing: Outgoing) -> HttpRequest:
         """Return an embed within the limits of Discord; it mentions nobody."""
@@ -191,9 +191,9 @@ class Discord(ChannelKind):
         if settings.get("username"):
             body["username"] = settings["username"]
         parts = urlsplit(outgoing.channel.secrets["url"])
-        found = DISCORD_PATH.match(parts.path)
+        match = DISCORD_PATH.match(parts.path)
         thread = f"&thread_id={settings['thread_id']}" if settings.get("thread_id") else ""
-        path = found[0] if found else parts.path
+        path = match[0] if match else parts.path
         return HttpRequest(f"https://{parts.netloc}{path}?wait=true{thread}", body_of(body))
 
     def retry_after(self, answer: Answer) -> float | None:
@@ -209,10 +209,10 @@ class Discord(ChannelKind):
 def _escaped(text: str, limit: int) -> str:
     """Escape a text so that at most ``limit`` characters are left; it is cut before it is escaped."""
     text = plain(text)
-    shown = escaping.discord(text)
-    while len(shown) > limit:
-        text = cut_characters(text, max(len(text) - max((len(shown) - limit) // 2, 1), 1))
+    escaped = escaping.discord(text)
+    while len(escaped) > limit:
+        text = cut_characters(text, max(len(text) - max((len(escaped) - limit) // 2, 1), 1))
         if len(text) <= 1:
             return ""
-        shown = escaping.discord(text)
-    return shown
+        escaped = escaping.discord(text)
+    return escaped

@@ -31,10 +31,12 @@ class PagerDuty(ChannelKind):
     def problems(self, settings: dict[str, Any], secrets: dict[str, Any], policy: Policy) -> dict[str, list[str]]:
         """Check the key and the region."""
         key = secrets.get("routing_key") or ""
-        found = {} if len(key) == KEY_LENGTH and key.isalnum() else {"routing_key": ["must have 32 letters and digits"]}
+        problems = (
+            {} if len(key) == KEY_LENGTH and key.isalnum() else {"routing_key": ["must have 32 letters and digits"]}
+        )
         if settings.get("region") not in (None, *URLS):
-            found["region"] = ["is not included in the list"]
-        return found
+            problems["region"] = ["is not included in the list"]
+        return problems
 
     def target(self, settings: dict[str, Any], secrets: dict[str, Any]) -> str:
         """Return the region and the beginning of the key."""

@@ -47,10 +47,10 @@ class Ntfy(ChannelKind):
 
     def problems(self, settings: dict[str, Any], secrets: dict[str, Any], policy: Policy) -> dict[str, list[str]]:
         """Check the server and the topic."""
-        found = url_problems("server", settings.get("server") or NTFY_SERVER, policy, needs_https=False)
+        problems = url_problems("server", settings.get("server") or NTFY_SERVER, policy, needs_https=False)
         if not TOPIC.fullmatch(settings.get("topic") or ""):
-            found["topic"] = ["must be 1 to 64 letters, digits, hyphens or underscores"]
-        return found
+            problems["topic"] = ["must be 1 to 64 letters, digits, hyphens or underscores"]
+        return problems
 
     def target(self, settings: dict[str, Any], secrets: dict[str, Any]) -> str:
         """Return the server and the beginning of the topic."""
@@ -93,14 +93,14 @@ class Telegram(ChannelKind):
 
     def problems(self, settings: dict[str, Any], secrets: dict[str, Any], policy: Policy) -> dict[str, list[str]]:
         """Check the token and the chat."""
-        found: dict[str, list[str]] = {}
+        problems: dict[str, list[str]] = {}
         if not BOT_TOKEN.fullmatch(secrets.get("token") or ""):
-            found["token"] = ["is invalid"]
+            problems["token"] = ["is invalid"]
         if not CHAT_ID.fullmatch(str(settings.get("chat_id") or "")):
-            found["chat_id"] = ["must be a number, or @ and the name of a channel"]
+            problems["chat_id"] = ["must be a number, or @ and the name of a channel"]
         if settings.get("message_thread_id") and not str(settings["message_thread_id"]).isdigit():
-            found["message_thread_id"] = ["is invalid"]
-        return found
+            problems["message_thread_id"] = ["is invalid"]
+        return problems
 
     def target(self, settings: dict[str, Any], secrets: dict[str, Any]) -> str:
         """Return the chat."""
@@ -145,12 +145,12 @@ class Telegram(ChannelKind):
         head = f"<b>{title}</b>\n{escaping.html(message.place)}"
         tail = escaping.html(links)
         body = "\n".join(message.lines)
-        shown = escaping.html(body)
-        while len(head) + len(tail) + len(shown) + 1 > MAX_TELEGRAM_TEXT:
-            excess = len(head) + len(tail) + len(shown) + 1 - MAX_TELEGRAM_TEXT
+        escaped = escaping.html(body)
+        while len(head) + len(tail) + len(escaped) + 1 > MAX_TELEGRAM_TEXT:
+            excess = len(head) + len(tail) + len(escaped) + 1 - MAX_TELEGRAM_TEXT
             body = cut_characters(body, max(len(body) - max(excess // 5, 1), 1))
-            shown = escaping.html(body)
-        return f"{head}\n{shown}{tail}" if shown else f"{head}{tail}"
+            escaped = escaping.html(body)
+        return f"{head}\n{escaped}{tail}" if escaped else f"{head}{tail}"
 
 
 def migrated_to(answer: Answer) -> str | None:

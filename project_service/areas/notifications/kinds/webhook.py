@@ -31,17 +31,17 @@ class Webhook(ChannelKind):
 
     def problems(self, settings: dict[str, Any], secrets: dict[str, Any], policy: Policy) -> dict[str, list[str]]:
         """Check the URL, the token and the headers."""
-        found = super().problems(settings, secrets, policy)
+        problems = super().problems(settings, secrets, policy)
         if secrets.get("signing_token") and not is_signing_token(secrets["signing_token"]):
-            found["signing_token"] = ["is invalid"]
+            problems["signing_token"] = ["is invalid"]
         headers = secrets.get("custom_headers") or {}
         are_valid = all(
             HEADER_NAME.fullmatch(name) and 0 < len(value) <= MAX_HEADER_LENGTH and value.isprintable()
             for name, value in headers.items()
         )
         if len(headers) > MAX_HEADERS or not are_valid:
-            found["custom_headers"] = ["is invalid"]
-        return found
+            problems["custom_headers"] = ["is invalid"]
+        return problems
 
     def request(self, outgoing: Outgoing) -> HttpRequest:
         """Return the message as JSON, with the headers of web hooks."""

@@ -112,15 +112,15 @@ def _level_page(place: Project | Group, form: LevelForm | None = None) -> str:
 
 def _profile_page(level: LevelForm | None = None, quiet: QuietHoursForm | None = None) -> str:
     user = current_user()
-    shown = service.shown_quiet_hours(user)
-    times = {name: dt.time.fromisoformat(shown[name]) for name in ("starts", "ends")}
+    quiet_hours = service.shown_quiet_hours(user)
+    times = {name: dt.time.fromisoformat(quiet_hours[name]) for name in ("starts", "ends")}
     return page_parts.show(
         "profile.html",
         user,
         "",
         user=user,
         level=level or level_form(service.shown_setting(user, None), everywhere=True),
-        quiet=quiet or QuietHoursForm(formdata=None, data=shown | times),
+        quiet=quiet or QuietHoursForm(formdata=None, data=quiet_hours | times),
         made=service.settings_of(user),
         channels=db.session.scalars(channels_of(user)).all(),
         kinds=KINDS,

@@ -33,8 +33,8 @@ def _update_schema(name: str, place: str, documentation: str) -> type[Schema]:
     names = (*EVENTS, *FURTHER[place], *OWN_EVENTS)
     declared: dict[str, Any] = {"level": fields.String(), "notification_email": fields.String()}
     declared |= {event: fields.Boolean() for event in names}
-    made: type[Schema] = type(name, (Schema,), {"__doc__": documentation, **declared})
-    return made
+    schema: type[Schema] = type(name, (Schema,), {"__doc__": documentation, **declared})
+    return schema
 
 
 GlobalSettingUpdateSchema = _update_schema("GlobalSettingUpdateSchema", "global", "Changes everywhere.")

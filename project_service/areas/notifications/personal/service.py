@@ -72,14 +72,14 @@ def shown_setting(user: User, place: Place) -> dict[str, Any]:
     setting = find_setting(user, place)
     level = setting.level if setting is not None else PARTICIPATING if place is None else GLOBAL
     level = PARTICIPATING if place is None and level == GLOBAL else level
-    shown: dict[str, Any] = {"level": level}
+    fields: dict[str, Any] = {"level": level}
     if level == CUSTOM and setting is not None:
-        shown["events"] = {name: setting.events.get(name) for name in events_of(place)}
+        fields["events"] = {name: setting.events.get(name) for name in events_of(place)}
     if place is None:
-        return shown | {"notification_email": (setting and setting.notification_email) or user.email}
+        return fields | {"notification_email": (setting and setting.notification_email) or user.email}
     if setting is None:
-        return shown
-    return shown | {"notification_email": setting.notification_email, "notification_channel_id": None}
+        return fields
+    return fields | {"notification_email": setting.notification_email, "notification_channel_id": None}
 
 
 def save_setting(
@@ -105,11 +105,11 @@ def save_setting(
 
 def settings_of(user: User) -> list[NotificationSetting]:
     """Return the settings that a user has made for projects and groups, the newest first."""
-    made = select(NotificationSetting).where(
+    statement = select(NotificationSetting).where(
         NotificationSetting.user_id == user.id,
         NotificationSetting.project_id.is_not(None) | NotificationSetting.group_id.is_not(None),
     )
-    return list(db.session.scalars(made.order_by(NotificationSetting.id.desc()).limit(100)))
+    return list(db.session.scalars(statement.order_by(NotificationSetting.id.desc()).limit(100)))
 
 
 def shown_quiet_hours(user: User) -> dict[str, Any]:
@@ -140,8 +140,8 @@ class QuietHoursFields(TypedDict, total=False):
 
 def save_quiet_hours(user: User, **fields: Unpack[QuietHoursFields]) -> dict[str, Any]:
     """Change the quiet hours of a user."""
-    given = {name: value for name, value in fields.items() if value is not None}
-    values = shown_quiet_hours(user) | given
+    changed = {name: value for name, value in fields.items() if value is not None}
+    values = shown_quiet_hours(user) | changed
     problems = {}
     if values["time_zone"] not in available_timezones():
         problems["time_zone"] = "is not included in the list"

@@ -236,7 +236,7 @@ def _repeated(ids: list[int]) -> Counter[texts.Line]:
 
 def _listed(ids: list[int]) -> list[NotificationEvent]:
     """Return the events to be listed: openings of what has not ended first, the most severe, then the oldest."""
-    found: list[NotificationEvent] = []
+    events: list[NotificationEvent] = []
     is_opening = case((NotificationEvent.kind.in_(OPENING), 0), else_=1)
     for start in range(0, len(ids), 500):
         rows = (
@@ -246,16 +246,16 @@ def _listed(ids: list[int]) -> list[NotificationEvent]:
             .order_by(is_opening, _severity, NotificationEvent.id)
             .limit(MAX_ITEMS)
         )
-        found += db.session.scalars(rows)
-    ended = {event.subject_id for event in found if event.kind in ENDS}
-    found.sort(
+        events += db.session.scalars(rows)
+    ended = {event.subject_id for event in events if event.kind in ENDS}
+    events.sort(
         key=lambda event: (
             event.kind not in OPENING or event.subject_id in ended,
             SEVERITIES.index(event.severity) if event.severity in SEVERITIES else 0,
             event.id,
         )
     )
-    return found[:MAX_ITEMS]
+    return events[:MAX_ITEMS]
 
 
 def _item(event: NotificationEvent) -> dict[str, Any]:

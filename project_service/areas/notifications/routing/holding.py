@@ -18,8 +18,8 @@ def add_holder(holder: Holder) -> None:
 
 def held(events: Sequence[NotificationEvent]) -> dict[int, list[int]]:
     """Return the ids of the silences that hold back events, by the id of the event."""
-    found: dict[int, list[int]] = {}
+    silences: dict[int, list[int]] = {}
     for holder in HOLDERS:
         for event_id, silence_ids in holder(events).items():
-            found[event_id] = sorted({*found.get(event_id, ()), *silence_ids})
-    return found
+            silences[event_id] = sorted({*silences.get(event_id, ()), *silence_ids})
+    return silences

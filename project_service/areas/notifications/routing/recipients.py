@@ -75,20 +75,20 @@ class Recipients:
 
     def targets_of(self, rule: NotificationRule, event: NotificationEvent) -> list[str]:
         """Return the targets of a rule for an event, such as ``channel:3`` and ``user:7``."""
-        found: dict[str, None] = {}
+        targets: dict[str, None] = {}
         for target in rule.targets:
             if target["type"] == "channel":
                 channel = self.channels.get(target["id"])
                 if channel is not None and channel.state not in ("disabled", "unconfirmed"):
-                    found[f"channel:{channel.id}"] = None
+                    targets[f"channel:{channel.id}"] = None
             elif target["type"] == "members":
                 people = self.members(max(Role(target["access_level"]), LEAST_ROLES[event.subject_type]))
-                found |= {f"user:{user_id}": None for user_id in people if self._accepts(user_id, event.kind)}
+                targets |= {f"user:{user_id}": None for user_id in people if self._accepts(user_id, event.kind)}
             elif (user_id := self._user_id(target["username"])) is not None:
                 is_out = user_id in self.levels and self.levels[user_id].level == DISABLED
                 if not is_out:
-                    found[f"user:{user_id}"] = None
-        return list(found)
+                    targets[f"user:{user_id}"] = None
+        return list(targets)
 
     def watchers(self, event: NotificationEvent) -> list[str]:
         """Return the people whose own level asks for an event, without any rule."""

@@ -44,7 +44,7 @@ def restart(rule: NotificationRule) -> None:
     db.session.execute(delete(NotificationReminder).where(NotificationReminder.rule_id == rule.id))
     if rule.repeat_interval is None or not rule.enabled:
         return
-    told = (
+    announced = (
         select(NotificationEvent.project_id, NotificationItem.target)
         .join(NotificationEvent, NotificationEvent.id == NotificationItem.event_id)
         .where(NotificationItem.rule_id == rule.id, NotificationItem.delivery_id.is_not(None))
@@ -53,7 +53,7 @@ def restart(rule: NotificationRule) -> None:
     due_at = clock.now() + dt.timedelta(seconds=rule.repeat_interval)
     rows = [
         {"rule_id": rule.id, "project_id": project_id, "target": target, "due_at": due_at}
-        for project_id, target in db.session.execute(told.distinct())
+        for project_id, target in db.session.execute(announced.distinct())
     ]
     if rows:
         db.session.execute(insert_rows(NotificationReminder), rows)
@@ -95,12 +95,12 @@ def _remind(reminder: NotificationReminder) -> None:
     if channel is not None and channel.type == PAGERDUTY:
         return
     user = db.session.get(User, int(number)) if kind == "user" else None
-    told = _unsilenced(reminder.project_id, _still_told(reminder, events))
-    if told:
-        message = grouping.reminder_of(reminder.project, rule, told)
+    open_events = _unsilenced(reminder.project_id, _still_told(reminder, events))
+    if open_events:
+        message = grouping.reminder_of(reminder.project, rule, open_events)
         message = message if user is None else grouping.for_person(message, rule)
         delivery = deliveries_log.write(message, project=reminder.project, channel=channel, user=user)
-        _note_on_items(reminder, [event.id for event in told], delivery.id)
+        _note_on_items(reminder, [event.id for event in open_events], delivery.id)
 
 
 def _note_on_items(reminder: NotificationReminder, event_ids: list[int], delivery_id: int) -> None:
@@ -115,7 +115,7 @@ def _note_on_items(reminder: NotificationReminder, event_ids: list[int], deliver
 def _open_events(reminder: NotificationReminder) -> list[NotificationEvent]:
     """Return the last opening that the target was notified of, of each alert still triggered and each open incident."""
     event, item = NotificationEvent, NotificationItem
-    told = (
+    announced = (
         select(event.subject_type, event.subject_id, func.max(event.id))
         .join(item, item.event_id == event.id)
         .where(event.project_id == reminder.project_id, event.kind.in_(OPENING))
@@ -123,16 +123,16 @@ def _open_events(reminder: NotificationReminder) -> list[NotificationEvent]:
         .where(item.rule_id == reminder.rule_id, item.delivery_id.is_not(None))
         .group_by(event.subject_type, event.subject_id)
     )
-    rows = db.session.execute(told).all()
+    rows = db.session.execute(announced).all()
     subjects = {(subject_type, subject_id) for subject_type, subject_id, _ in rows}
     still_open = {(ALERT, number) for number in _triggered(number for kind, number in subjects if kind == ALERT)}
     still_open |= {(ISSUE, number) for number in _open_issues(number for kind, number in subjects if kind == ISSUE)}
     ids = [event_id for subject_type, subject_id, event_id in rows if (subject_type, subject_id) in still_open]
-    found: list[NotificationEvent] = []
+    events: list[NotificationEvent] = []
     for some in _portions(ids):
-        found += db.session.scalars(select(event).where(event.id.in_(some)))
+        events += db.session.scalars(select(event).where(event.id.in_(some)))
     order = {name: number for number, name in enumerate(SEVERITIES)}
-    return sorted(found, key=lambda one: (order.get(one.severity, 0), one.id))
+    return sorted(events, key=lambda open_event: (order.get(open_event.severity, 0), open_event.id))
 
 
 def _triggered(alert_ids: Iterable[int]) -> set[int]:

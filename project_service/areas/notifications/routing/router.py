@@ -100,10 +100,10 @@ class _ProjectRouting:
         subjects = {(event.subject_type, event.subject_id) for event in self.events}
         subjects |= {(ALERT, event.snapshot["alert_id"]) for event in self.events if event.snapshot.get("alert_id")}
         ids = {number for _, number in subjects}
-        told = select(NotificationAnnouncement).where(
+        statement = select(NotificationAnnouncement).where(
             NotificationAnnouncement.project_id == self.project.id, NotificationAnnouncement.subject_id.in_(ids)
         )
-        self.announced = {(row.subject_type, row.subject_id, row.target) for row in db.session.scalars(told)}
+        self.announced = {(row.subject_type, row.subject_id, row.target) for row in db.session.scalars(statement)}
         waiting = (
             select(NotificationItem.target, NotificationEvent)
             .join(NotificationEvent, NotificationEvent.id == NotificationItem.event_id)
@@ -118,7 +118,7 @@ class _ProjectRouting:
 
     def _route(self, event: NotificationEvent) -> None:
         reasons: list[dict[str, Any]] = []
-        seen: set[str] = set()
+        routed: set[str] = set()
         for rule in self.recipients.rules:
             because = matching.mismatch(rule, event, event.created_at)
             if because is not None:
@@ -128,15 +128,15 @@ class _ProjectRouting:
             if not targets:
                 reasons.append({"rule_id": rule.id, "because": NOBODY})
             for target in targets:
-                if target in seen:
+                if target in routed:
                     continue
-                seen.add(target)
+                routed.add(target)
                 if (refusal := self._refusal(event, target)) is not None:
                     reasons.append({"rule_id": rule.id, "target": target, "because": refusal})
                 else:
                     self._add(event, target, rule)
         for target in self.recipients.watchers(event):
-            if target not in seen and self._refusal(event, target) is None:
+            if target not in routed and self._refusal(event, target) is None:
                 self._add(event, target, None)
         event.reasons = reasons
 

@@ -99,8 +99,8 @@ def several(
         headline = f"{ended} {noun} resolved in {project.name}"
     else:
         headline = f"{', '.join(parts)} in {project.name}"
-    lines, shown = _list(listed, repeated)
-    rest = sum(counts.values()) - shown
+    lines, listed_count = _list(listed, repeated)
+    rest = sum(counts.values()) - listed_count
     return {
         "headline": headline,
         "lines": tuple(lines) + ((f"… and {rest} more",) if rest > 0 else ()),
@@ -122,11 +122,11 @@ def reminder(project: Project, events: Sequence[NotificationEvent]) -> dict[str,
         tag = f"[{fields['tag']}] " if fields["tag"] else ""
         headline = f"{words} {tag}{fields['headline']}"
         return fields | {"tag": "", "headline": headline, "mail_subject": f"{project.name} | {headline}"}
-    lines, shown = _list(events, Counter(map(line_of, events)))
+    lines, listed_count = _list(events, Counter(map(line_of, events)))
     headline = f"{words} {len(events)} {_noun({event.subject_type for event in events})} in {project.name}"
     return {
         "headline": headline,
-        "lines": tuple(lines) + ((f"… and {len(events) - shown} more",) if len(events) > shown else ()),
+        "lines": tuple(lines) + ((f"… and {len(events) - listed_count} more",) if len(events) > listed_count else ()),
         "severity": events[0].severity,
         "url": _address_of_list(project, events),
         "mail_subject": f"{project.name} | {headline}",
@@ -191,7 +191,9 @@ def _findings(project: Project, event: NotificationEvent, _author: User | None) 
     snapshot = event.snapshot
     number, counts = snapshot["count"], snapshot["counts"]
     word = f"{next(iter(counts))} " if len(counts) == 1 else ""
-    lines = [f"[{one['severity'].upper()}] {one['title']} ({one['scanner']})" for one in snapshot["worst"]]
+    lines = [
+        f"[{finding['severity'].upper()}] {finding['title']} ({finding['scanner']})" for finding in snapshot["worst"]
+    ]
     lines += [f"… and {number - len(lines)} more"] if number > len(lines) else []
     facts = [("Branch", snapshot["branch"]), ("Commit", (snapshot["commit"] or "")[:8])]
     return {
@@ -218,9 +220,9 @@ def line_of(event: NotificationEvent) -> Line:
 
 def _list(listed: Sequence[NotificationEvent], repeated: Counter[Line]) -> tuple[list[str], int]:
     """Return the first lines, with the number of events where there are several, and how many they stand for."""
-    shown = list(dict.fromkeys(map(line_of, listed)))
-    shown += [line for line, _ in repeated.most_common(MAX_LISTED) if line not in shown]
-    numbers = {line: repeated[line] for line in shown[:MAX_LISTED]}
+    shown_lines = list(dict.fromkeys(map(line_of, listed)))
+    shown_lines += [line for line, _ in repeated.most_common(MAX_LISTED) if line not in shown_lines]
+    numbers = {line: repeated[line] for line in shown_lines[:MAX_LISTED]}
     lines = [_summary(line) + (f" ({TIMES}{number})" if number > 1 else "") for line, number in numbers.items()]
     return lines, sum(numbers.values())
 

@@ -79,35 +79,35 @@ class RuleForm(Form):
         return values | {"targets": self._targets(), "matchers": _matchers(self.matchers.data or "")}
 
     def _targets(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
+        targets: list[dict[str, Any]] = []
         for choice in self.targets.data or ():
             kind, _, number = choice.partition(":")
             if number.isdigit():
-                found.append({"type": kind, ("id" if kind == "channel" else "access_level"): int(number)})
+                targets.append({"type": kind, ("id" if kind == "channel" else "access_level"): int(number)})
         names = (name.strip().lstrip("@") for name in (self.usernames.data or "").split(","))
-        return found + [{"type": "user", "username": name} for name in names if name]
+        return targets + [{"type": "user", "username": name} for name in names if name]
 
 
 def form_of(rule: NotificationRule) -> RuleForm:
     """Return the form of a stored rule."""
     chosen = [
-        f"channel:{one['id']}" if one["type"] == "channel" else f"members:{one['access_level']}"
-        for one in rule.targets
-        if one["type"] != "user"
+        f"channel:{target['id']}" if target["type"] == "channel" else f"members:{target['access_level']}"
+        for target in rule.targets
+        if target["type"] != "user"
     ]
-    people = ", ".join(one["username"] for one in rule.targets if one["type"] == "user")
-    lines = "\n".join(f"{one['field']} {one['operator']} {one['value']}" for one in rule.matchers)
+    people = ", ".join(target["username"] for target in rule.targets if target["type"] == "user")
+    lines = "\n".join(f"{matcher['field']} {matcher['operator']} {matcher['value']}" for matcher in rule.matchers)
     values = {name: getattr(rule, name) for name in PLAIN}
     values |= {"min_severity": rule.min_severity or "", "targets": chosen, "usernames": people, "matchers": lines}
     return RuleForm(formdata=None, data=values)
 
 
 def _matchers(text: str) -> list[dict[str, Any]]:
-    found = []
+    matchers = []
     for line in filter(None, map(str.strip, text.splitlines())):
         parts = line.split(None, MATCHER_PARTS - 1)
         if len(parts) < MATCHER_PARTS - 1 or parts[1] not in OPERATORS:
             raise Invalid(matchers=f'"{line}" is not a field, an operator and a value')
         value = parts[2] if len(parts) == MATCHER_PARTS else ""
-        found.append({"field": parts[0], "operator": parts[1], "value": value})
-    return found
+        matchers.append({"field": parts[0], "operator": parts[1], "value": value})
+    return matchers

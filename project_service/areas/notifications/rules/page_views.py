@@ -89,8 +89,8 @@ def ask_delete_rule(owner: RuleOwner, rule_id: int) -> str:
     rule = queries.find_rule(owner, rule_id)
     question = f"Delete the rule “{rule.name}”? What waits in its groups is not sent."
     back = f"{page_parts.address_of(owner)}/rules"
-    place = {"project": owner} if isinstance(owner, Project) else {"group": owner}
-    return confirmation("Delete rule", question, "Delete rule", back, **place)
+    context = {"project": owner} if isinstance(owner, Project) else {"group": owner}
+    return confirmation("Delete rule", question, "Delete rule", back, **context)
 
 
 def delete_rule(owner: RuleOwner, rule_id: int) -> ResponseReturnValue:

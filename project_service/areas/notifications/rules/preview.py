@@ -65,7 +65,9 @@ def words_of(rule: NotificationRule, channels: dict[int, str]) -> str:
         parts.append(f"from {rule.min_severity}")
     if rule.environment:
         parts.append(f"in {rule.environment}")
-    parts += [f"if {one['field']} {one['operator'].replace('_', ' ')} {one['value']}" for one in rule.matchers]
+    parts += [
+        f"if {matcher['field']} {matcher['operator'].replace('_', ' ')} {matcher['value']}" for matcher in rule.matchers
+    ]
     names = []
     for target in rule.targets:
         if target["type"] == "channel":

@@ -54,17 +54,17 @@ def replay(project: Project) -> Replayed:
     messages: list[ReplayedMessage] = []
     untold = 0
     for event in events:
-        seen: set[str] = set()
+        routed: set[str] = set()
         for rule in recipients.rules:
             if matching.mismatch(rule, event, event.created_at) is not None:
                 continue
             for target in recipients.targets_of(rule, event):
-                if target in seen:
+                if target in routed:
                     continue
-                seen.add(target)
+                routed.add(target)
                 _add(current, messages, rule, target, event)
-        untold += not seen
-    names = dict(zip(sorted({one.target for one in messages}), _names(recipients, messages), strict=True))
+        untold += not routed
+    names = dict(zip(sorted({message.target for message in messages}), _names(recipients, messages), strict=True))
     for message in messages:
         message.target = names[message.target]
     messages.sort(key=lambda message: message.due_at, reverse=True)
@@ -92,4 +92,4 @@ def _add(
 
 
 def _names(recipients: Recipients, messages: list[ReplayedMessage]) -> list[str]:
-    return preview.shown_targets(recipients, sorted({one.target for one in messages}))
+    return preview.shown_targets(recipients, sorted({message.target for message in messages}))

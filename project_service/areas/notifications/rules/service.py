@@ -110,9 +110,9 @@ def _assign(owner: RuleOwner, rule: NotificationRule, fields: Mapping[str, Any])
         if name in values:
             values[name] = values[name] or None
     if "active_periods" in values:
-        values["active_periods"] = [_period(one) for one in values["active_periods"]]
+        values["active_periods"] = [_period(period) for period in values["active_periods"]]
     if "targets" in values:
-        values["targets"] = [_target(one) for one in values["targets"]]
+        values["targets"] = [_target(target) for target in values["targets"]]
     problems = _problems(owner, rule, {name: getattr(rule, name) for name in CHECKED} | values)
     checked = CHECKED if rule.id is None else {*values, *(("targets",) if "events" in values else ())}
     if problems := {name: texts for name, texts in problems.items() if name in checked}:
@@ -134,7 +134,7 @@ def _target(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _problems(owner: RuleOwner, rule: NotificationRule, values: dict[str, Any]) -> dict[str, list[str]]:
-    found = {
+    problems = {
         "name": _name_problems(owner, rule, values["name"]),
         "events": [] if values["events"] else ["is empty"],
         "targets": _target_problems(owner, values["targets"], values["events"] or ()),
@@ -144,7 +144,7 @@ def _problems(owner: RuleOwner, rule: NotificationRule, values: dict[str, Any]) 
         "group_interval": _range_problems(values["group_interval"], *INTERVAL_SECONDS),
         "repeat_interval": _range_problems(values["repeat_interval"], *REPEAT_SECONDS),
     }
-    return {name: texts for name, texts in found.items() if texts}
+    return {name: texts for name, texts in problems.items() if texts}
 
 
 def _name_problems(owner: RuleOwner, rule: NotificationRule, name: str) -> list[str]:
@@ -166,20 +166,20 @@ def _target_problems(owner: RuleOwner, targets: Sequence[dict[str, Any]], events
     if len(targets) > MAX_TARGETS:
         return [f"must be at most {MAX_TARGETS}"]
     channels = {row.id: row for row in db.session.scalars(usable_channels(owner))}
-    found = []
+    problems = []
     for target in targets:
         if target["type"] == "channel":
             channel = channels.get(target["id"])
             if channel is None:
-                found.append(f"channel {target['id']} does not exist")
+                problems.append(f"channel {target['id']} does not exist")
             elif channel.type == PAGERDUTY and any(SUBJECTS[event] not in (ALERT, ISSUE) for event in events):
-                found.append("a PagerDuty channel takes alerts and incidents only")
+                problems.append("a PagerDuty channel takes alerts and incidents only")
         elif target["type"] == "members":
             if target["access_level"] is None:
-                found.append("access_level is missing")
+                problems.append("access_level is missing")
         elif (problem := _user_problem(owner, target["username"] or "")) is not None:
-            found.append(problem)
-    return found
+            problems.append(problem)
+    return problems
 
 
 def _user_problem(owner: RuleOwner, username: str) -> str | None:
@@ -194,25 +194,25 @@ def _user_problem(owner: RuleOwner, username: str) -> str | None:
 def _matcher_problems(matchers: Sequence[dict[str, Any]]) -> list[str]:
     if len(matchers) > MAX_MATCHERS:
         return [f"must be at most {MAX_MATCHERS}"]
-    found = []
+    problems = []
     for matcher in matchers:
         if matcher["field"] not in FIELDS and not PATH.fullmatch(matcher["field"]):
-            found.append(f"{matcher['field']} is not a field")
+            problems.append(f"{matcher['field']} is not a field")
         if len(matcher["value"]) > MAX_VALUE_LENGTH:
-            found.append(f"value is too long (maximum is {MAX_VALUE_LENGTH} characters)")
-    return found
+            problems.append(f"value is too long (maximum is {MAX_VALUE_LENGTH} characters)")
+    return problems
 
 
 def _period_problems(periods: Sequence[dict[str, Any]]) -> list[str]:
     if len(periods) > MAX_PERIODS:
         return [f"must be at most {MAX_PERIODS}"]
-    found = []
+    problems = []
     for period in periods:
         if period["time_zone"] not in available_timezones():
-            found.append("time_zone is not included in the list")
+            problems.append("time_zone is not included in the list")
         if not (TIME.fullmatch(period["from"]) and TIME.fullmatch(period["to"])):
-            found.append("from and to must be times such as 08:00")
-    return found
+            problems.append("from and to must be times such as 08:00")
+    return problems
 
 
 def _range_problems(value: int | None, least: int, most: int) -> list[str]:

@@ -34,7 +34,7 @@ class StackKey:
 
 def stack_key(raw: dict[str, Any], entries: Sequence[Entry], event: dict[str, Any]) -> StackKey | None:
     """Return the key of the stack of an event; ``None`` if no source map can be found for it."""
-    if event["platform"] not in JAVASCRIPT and not any(f.get("platform") for one in entries for f in one["frames"]):
+    if event["platform"] not in JAVASCRIPT and not any(f.get("platform") for entry in entries for f in entry["frames"]):
         return None
     placed = [[(frame, path_of(frame, event["platform"])) for frame in entry["frames"]] for entry in entries]
     paths = {path for frames in placed for _, path in frames if path is not None}
@@ -68,12 +68,12 @@ def path_of(frame: Frame, platform: str | None) -> str | None:
 def _debug_ids(raw: Any, paths: set[str]) -> dict[str, str]:
     """Return the debug ids of the scripts of a stack, by path."""
     images = raw.get("images") if isinstance(raw, dict) else None
-    found: dict[str, str] = {}
+    debug_ids: dict[str, str] = {}
     for image in images if isinstance(images, list) else []:
         if not isinstance(image, dict) or image.get("type") != "sourcemap" or image.get("code_file") not in paths:
             continue
         debug_id = image.get("debug_id")
         plain = debug_id.replace("-", "").lower()[:32] if isinstance(debug_id, str) else ""
-        if DEBUG_ID.fullmatch(plain) and len(found) < MAX_IMAGES:
-            found[image["code_file"]] = plain
-    return found
+        if DEBUG_ID.fullmatch(plain) and len(debug_ids) < MAX_IMAGES:
+            debug_ids[image["code_file"]] = plain
+    return debug_ids

@@ -27,14 +27,14 @@ class Image:
 def images_of(raw: Any) -> list[Image]:
     """Return the images of ``debug_meta`` whose address is known."""
     images = raw.get("images") if isinstance(raw, dict) else None
-    found: list[Image] = []
+    parsed: list[Image] = []
     for image in images[:MAX_IMAGES] if isinstance(images, list) else []:
         address = address_of(image.get("image_addr")) if isinstance(image, dict) else None
         if address is not None:
             file, size = image.get("code_file") or image.get("name"), image.get("image_size")
             is_size = isinstance(size, int) and not isinstance(size, bool) and 0 <= size < MAX_ADDRESS
-            found.append(Image(file if isinstance(file, str) else "", address, size if is_size else 0))
-    return found
+            parsed.append(Image(file if isinstance(file, str) else "", address, size if is_size else 0))
+    return parsed
 
 
 def native_fields(raw: dict[str, Any], cleaner: Cleaner, images: Sequence[Image]) -> dict[str, Any]:
@@ -73,4 +73,4 @@ def _image_at(images: Sequence[Image], package: Any, address: int) -> Image | No
     for image in images:
         if image.address <= address < image.address + image.size:
             return image
-    return next((one for one in images if package and one.file == package and one.address <= address), None)
+    return next((image for image in images if package and image.file == package and image.address <= address), None)

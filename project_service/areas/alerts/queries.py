@@ -38,14 +38,14 @@ def has_alerts(project: Project) -> bool:
 
 def find_alert(project: Project, iid: int) -> Alert:
     """One alert by its ``iid``, with what its answer, its hooks and its events show."""
-    found = select(Alert).where(Alert.project_id == project.id, Alert.iid == iid)
-    return one(found.options(*RELATED), RecordNotFound())
+    statement = select(Alert).where(Alert.project_id == project.id, Alert.iid == iid)
+    return one(statement.options(*RELATED), RecordNotFound())
 
 
 def alerts_numbered(project: Project, iids: Sequence[int]) -> Select[Alert]:
     """The alerts of a project with these numbers."""
-    found = select(Alert).where(Alert.project_id == project.id, Alert.iid.in_(iids))
-    return found.order_by(Alert.iid).options(NO_LAZY_LOADING)
+    statement = select(Alert).where(Alert.project_id == project.id, Alert.iid.in_(iids))
+    return statement.order_by(Alert.iid).options(NO_LAZY_LOADING)
 
 
 def add_open_alerts(environments: Sequence[Environment], most: int) -> None:
@@ -55,17 +55,17 @@ def add_open_alerts(environments: Sequence[Environment], most: int) -> None:
     """
     ids = [environment.id for environment in environments]
     newest = union_all(*(select(_newest_open(number).limit(most).subquery().c.id) for number in ids))
-    found: dict[int | None, list[Alert]] = {}
+    by_environment: dict[int | None, list[Alert]] = {}
     alerts = select(Alert).where(Alert.id.in_(newest)).order_by(Alert.started_at.desc(), Alert.id.desc())
     for alert in db.session.scalars(alerts.options(NO_LAZY_LOADING)):
-        found.setdefault(alert.environment_id, []).append(alert)
+        by_environment.setdefault(alert.environment_id, []).append(alert)
     opened = select(1).where(Alert.environment_id == Environment.id, Alert.status.in_(OPEN)).correlate(Environment)
     counted = select(func.count()).select_from(opened.limit(MAX_COUNTED_ROWS).subquery()).scalar_subquery()
     counts: dict[int, int] = dict(
         db.session.execute(select(Environment.id, counted).where(Environment.id.in_(ids))).all()
     )
     for environment in environments:
-        environment.open_alerts = found.get(environment.id, [])
+        environment.open_alerts = by_environment.get(environment.id, [])
         environment.open_alerts_count = counts.get(environment.id, 0)
 
 
@@ -104,8 +104,8 @@ def has_short_address(project: Project) -> bool:
 
 def has_environment(project: Project, name: str) -> bool:
     """Whether the project has an environment of exactly this name."""
-    found = select(Environment.id).where(Environment.project_id == project.id, Environment.name == name)
-    return db.session.scalar(found.limit(1)) is not None
+    statement = select(Environment.id).where(Environment.project_id == project.id, Environment.name == name)
+    return db.session.scalar(statement.limit(1)) is not None
 
 
 def incident_setting_of(project_id: int) -> IncidentSetting:
@@ -126,12 +126,14 @@ def assignable_users(project: Project) -> Select[int, str, str]:
 def former_addresses(project: Project, integrations: Sequence[AlertIntegration]) -> dict[str, list[FormerAddress]]:
     """The former paths of a project, each with what integrations received there."""
     paths = select(RedirectRoute.path).where(RedirectRoute.project_id == project.id).order_by(RedirectRoute.path)
-    found: dict[str, list[FormerAddress]] = {path: [] for path in db.session.scalars(paths)}
-    uses = select(FormerAddress).where(FormerAddress.integration_id.in_([one.id for one in integrations]))
+    addresses: dict[str, list[FormerAddress]] = {path: [] for path in db.session.scalars(paths)}
+    uses = select(FormerAddress).where(
+        FormerAddress.integration_id.in_([integration.id for integration in integrations])
+    )
     for use in db.session.scalars(uses.order_by(FormerAddress.integration_id).options(NO_LAZY_LOADING)):
-        if use.path in found:
-            found[use.path].append(use)
-    return found
+        if use.path in addresses:
+            addresses[use.path].append(use)
+    return addresses
 
 
 def notes_of(alert: Alert) -> Select[Note]:
@@ -142,8 +144,8 @@ def notes_of(alert: Alert) -> Select[Note]:
 
 def subjects(ids: Collection[int]) -> dict[int, Subject]:
     """Load alerts as subjects of feeds, without their payloads, which may be large."""
-    found = db.session.execute(select(Alert.id, Alert.iid, Alert.title).where(Alert.id.in_(ids)))
-    return {number: Subject(title, "alert", f"/-/alert_management/{iid}/details") for number, iid, title in found}
+    rows = db.session.execute(select(Alert.id, Alert.iid, Alert.title).where(Alert.id.in_(ids)))
+    return {number: Subject(title, "alert", f"/-/alert_management/{iid}/details") for number, iid, title in rows}
 
 
 add_finder(TARGET, subjects)

@@ -62,7 +62,7 @@ def change_alerts(
     if status is not None:
         twins = _with_open_twin(project, states) if status != Status.RESOLVED else set()
         change.refused = len(twins)
-        changed |= _set_status(author, project, [one for one in states if one.id not in twins], status)
+        changed |= _set_status(author, project, [state for state in states if state.id not in twins], status)
     if assign:
         changed |= _assign(author, project, states, assignee)
     change.changed = len(changed)
@@ -70,7 +70,7 @@ def change_alerts(
 
 
 def _set_status(author: User, project: Project, states: Sequence[AlertState], status: Status) -> set[int]:
-    ids = [one.id for one in states if one.status != status]
+    ids = [state.id for state in states if state.status != status]
     if not ids:
         return set()
     ended_at = clock.now() if status == Status.RESOLVED else None
@@ -87,7 +87,7 @@ def _set_status(author: User, project: Project, states: Sequence[AlertState], st
 
 def _assign(author: User, project: Project, states: Sequence[AlertState], assignee: User | None) -> set[int]:
     assignee_id = assignee.id if assignee is not None else None
-    before = {one.id: one.assignee_id for one in states if one.assignee_id != assignee_id}
+    before = {state.id: state.assignee_id for state in states if state.assignee_id != assignee_id}
     if not before:
         return set()
     named = select(User.id, User.username).where(User.id.in_({user_id for user_id in before.values() if user_id}))
@@ -109,15 +109,15 @@ def _assign(author: User, project: Project, states: Sequence[AlertState], assign
 
 def _with_open_twin(project: Project, states: Sequence[AlertState]) -> set[int]:
     """Return the resolved alerts that cannot be opened: another of the same identity is, or will be, open."""
-    resolved = [one for one in states if one.status == Status.RESOLVED and one.fingerprint is not None]
-    named = {one.fingerprint for one in resolved}
+    resolved = [state for state in states if state.status == Status.RESOLVED and state.fingerprint is not None]
+    named = {state.fingerprint for state in resolved}
     opened = select(Alert.fingerprint).where(Alert.project_id == project.id, Alert.status != Status.RESOLVED)
     taken = set(db.session.scalars(opened.where(Alert.fingerprint.in_(named)))) if named else set()
     twins = set()
-    for one in resolved:  # the newest first: of several only that is opened
-        if one.fingerprint in taken:
-            twins.add(one.id)
-        taken.add(one.fingerprint)
+    for state in resolved:  # the newest first: of several only that is opened
+        if state.fingerprint in taken:
+            twins.add(state.id)
+        taken.add(state.fingerprint)
     return twins
 
 

@@ -69,4 +69,4 @@ def still_unreadable(alert: Alert) -> dict[str, Any]:
         integration.time_zone,
     )
     ignored = {field for report in parse(alert.payload, rules).reports for field in report.unreadable_times}
-    return {field: found for field, found in stored.items() if field in ignored}
+    return {field: stored_time for field, stored_time in stored.items() if field in ignored}

@@ -35,7 +35,7 @@ def fill_counts(scope: HomeScope) -> dict[str, Any]:
 def fill_newest(scope: HomeScope) -> dict[str, Any]:
     """Return the newest open alerts of the projects, each with its project; of one ``severity``, if it is asked for."""
     projects = scope.projects(Role.DEVELOPER, "monitor")
-    wanted = next((one for one in Severity if one.name.lower() == request.args.get("severity")), None)
+    wanted = next((severity for severity in Severity if severity.name.lower() == request.args.get("severity")), None)
     conditions = [IS_OPEN] if wanted is None else [IS_OPEN, Alert.severity == wanted]
     first = first_of_each(projects, Alert, Alert.project_id, conditions, NEWEST_FIRST, MAX_SHOWN)
     columns = Alert.iid, Alert.title, Alert.severity, Alert.status, Alert.hosts, listed_at.label("listed_at")

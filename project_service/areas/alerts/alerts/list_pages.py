@@ -55,22 +55,22 @@ class AlertListQuery:
     @classmethod
     def of(cls, args: Mapping[str, str]) -> AlertListQuery:
         """Read a query."""
-        given = {name: args.get(name, "").strip() for name in FILTERS}
-        severity = SEVERITIES.get(given["severity"])
-        username = given["assignee_username"]
+        requested = {name: args.get(name, "").strip() for name in FILTERS}
+        severity = SEVERITIES.get(requested["severity"])
+        username = requested["assignee_username"]
         filters = AlertFilter(
-            search=given["search"],
+            search=requested["search"],
             severities=(severity,) if severity is not None else (),
-            integration_id=whole_number(given["integration_id"]),
-            host=given["host"],
-            environment=given["environment"],
-            silenced={"yes": True, "no": False}.get(given["silenced"]),
+            integration_id=whole_number(requested["integration_id"]),
+            host=requested["host"],
+            environment=requested["environment"],
+            silenced={"yes": True, "no": False}.get(requested["silenced"]),
             assignee_username=current_user().username if username == ME else username,
         )
         order = args.get("order_by", "")
         tab = args.get("tab", "")
         return cls(
-            given,
+            requested,
             filters,
             AlertOrder(order if order in listing.SORTS else "started_at", args.get("sort", "")),
             tab if tab in listing.TABS else "open",
@@ -177,6 +177,8 @@ def _page(project: Project, form: Form) -> str:
         me=caller().user_id,
         newest=db.session.scalar(select(func.max(Alert.iid)).where(Alert.project_id == project.id)) or 0,
         is_recent=lambda alert: now - RECENT < alert.started_at <= now,
-        never=not page.rows and not queries.has_alerts(project) and not any(one.active for one in integrations),
+        never=not page.rows
+        and not queries.has_alerts(project)
+        and not any(integration.active for integration in integrations),
         form=form,
     )

@@ -126,7 +126,7 @@ class AlertSelection:
         by_status = _counted_at_once(self.conditions, most) if len(self.conditions) > 1 else None
         if by_status is None:
             by_status = _counted_apart(self.conditions, most)
-        return {tab: min(sum(by_status[one] for one in statuses), most) for tab, (_, statuses) in TABS.items()}
+        return {tab: min(sum(by_status[status] for status in statuses), most) for tab, (_, statuses) in TABS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +136,8 @@ class MatchingAlerts(SelectedRows):
     @property
     def total(self) -> int:
         """The number of alerts; above the limit what stands for "not counted" in headers."""
-        found = self.statement.with_only_columns(Alert.id).order_by(None).limit(MAX_COUNTED_MATCHES + 1)
-        count = db.session.scalar(select(func.count()).select_from(found.subquery())) or 0
+        statement = self.statement.with_only_columns(Alert.id).order_by(None).limit(MAX_COUNTED_MATCHES + 1)
+        count = db.session.scalar(select(func.count()).select_from(statement.subquery())) or 0
         return count if count <= MAX_COUNTED_MATCHES else MAX_COUNTED_ROWS + 1
 
 
@@ -181,8 +181,8 @@ def _counted_at_once(conditions: tuple[ColumnElement[bool], ...], most: int) -> 
     """Count the alerts of each status in one scan; ``None`` if there are too many."""
     # in storage order: otherwise SQLite reads them by index, at random
     ordered = select(Alert.status).where(*conditions).order_by(Alert.iid.desc())
-    found = ordered.limit(most).subquery()
-    rows = db.session.execute(select(found.c.status, func.count()).group_by(found.c.status))
+    statuses = ordered.limit(most).subquery()
+    rows = db.session.execute(select(statuses.c.status, func.count()).group_by(statuses.c.status))
     by_status = dict.fromkeys(ALL, 0) | {Status(status): count for status, count in rows}
     return by_status if sum(by_status.values()) < most else None
 

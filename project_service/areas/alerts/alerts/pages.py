@@ -58,8 +58,8 @@ def fill_environment(environment: Any) -> dict[str, Any]:
 
 def fill_issue(issue: Issue) -> dict[str, Any]:
     """The alerts of an incident on its page, for users who may see them."""
-    seen = issue.issue_type == INCIDENT and allowed(caller(), Ability.READ_ALERTS, issue.project)
-    alerts = list(db.session.scalars(queries.alerts_of_issue(issue).limit(MOST_SHOWN))) if seen else []
+    is_visible = issue.issue_type == INCIDENT and allowed(caller(), Ability.READ_ALERTS, issue.project)
+    alerts = list(db.session.scalars(queries.alerts_of_issue(issue).limit(MOST_SHOWN))) if is_visible else []
     return {"alerts": alerts, "severity": Severity, "status": Status, "full_path": issue.project.full_path}
 
 
@@ -171,9 +171,9 @@ def _acted(alert: Alert, act: Any) -> ResponseReturnValue:
     if form.accepted(act):
         is_query = back.startswith("?") and back.isprintable()
         return redirect(f"/{project.full_path}/-/alert_management{back}" if is_query else _address(alert))
-    shown = CommentForm(formdata=None)
-    shown.problems = form.problems
-    return _page(queries.find_alert(project, iid), shown), 422
+    comment_form = CommentForm(formdata=None)
+    comment_form.problems = form.problems
+    return _page(queries.find_alert(project, iid), comment_form), 422
 
 
 def _page(alert: Alert, form: CommentForm, part: str = "overview") -> str:

@@ -41,8 +41,8 @@ def list_alerts(project: Project, fields: dict[str, Any]) -> WithSchema:
     selection = listing.alerts_matching(project, wanted, order)
     if selection.newest_only is not None:
         say_newest_only(selection.newest_only)
-    found = selection.ordered(order, statuses).options(*listing.ENVIRONMENT)
-    alerts = MatchingAlerts(found) if selection.is_search else SelectedRows(found)
+    statement = selection.ordered(order, statuses).options(*listing.ENVIRONMENT)
+    alerts = MatchingAlerts(statement) if selection.is_search else SelectedRows(statement)
     return WithSchema(schemas.AlertSchema, alerts, silencing.load_silences)
 
 

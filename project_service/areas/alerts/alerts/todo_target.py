@@ -32,8 +32,8 @@ def visible(caller: Caller) -> ColumnElement[bool]:
 
 def load(ids: Collection[int]) -> dict[int, Alert]:
     """Load alerts without their payloads, which may be large."""
-    found = select(Alert).where(Alert.id.in_(ids)).options(defer(Alert.payload), NO_LAZY_LOADING)
-    return {alert.id: alert for alert in db.session.scalars(found)}
+    statement = select(Alert).where(Alert.id.in_(ids)).options(defer(Alert.payload), NO_LAZY_LOADING)
+    return {alert.id: alert for alert in db.session.scalars(statement)}
 
 
 def show(alert: Any) -> ShownTarget:

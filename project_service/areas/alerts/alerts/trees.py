@@ -31,17 +31,17 @@ def tree_of(payload: dict[str, Any], limit: int = MAX_NODES) -> tuple[list[Node]
 def count_values(value: Any) -> int:
     """Count the values of a payload on all levels."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return sum(1 + count_values(one) for one in inner)
+    return sum(1 + count_values(element) for element in inner)
 
 
 def _nodes(value: dict[str, Any] | list[Any], budget: Iterator[int]) -> list[Node]:
     pairs = value.items() if isinstance(value, dict) else enumerate(value)
-    found = []
+    nodes = []
     for key, inner in pairs:
         if not list(islice(budget, 1)):
             break
         if isinstance(inner, dict | list):
-            found.append(Node(str(key), None, _nodes(inner, budget)))
+            nodes.append(Node(str(key), None, _nodes(inner, budget)))
         else:
-            found.append(Node(str(key), inner if isinstance(inner, str) else exact_json.dumps(inner).decode()))
-    return found
+            nodes.append(Node(str(key), inner if isinstance(inner, str) else exact_json.dumps(inner).decode()))
+    return nodes

@@ -76,11 +76,11 @@ def on_issue_closed(issue: Issue, by: User) -> None:
 
 def comment(author: User, alert: Alert, body: str) -> Note:
     """Comment on an alert and record an event."""
-    made = note(author, alert, body, system=False)
+    comment_note = note(author, alert, body, system=False)
     db.session.flush()
-    recording.record(author, Action.COMMENTED, alert.project, made)
-    issue_rules.announce_note(made, "create")
-    return made
+    recording.record(author, Action.COMMENTED, alert.project, comment_note)
+    issue_rules.announce_note(comment_note, "create")
+    return comment_note
 
 
 def description_of(alert: Alert) -> str:
@@ -111,7 +111,7 @@ def description_of(alert: Alert) -> str:
 
 def note(author: User, alert: Alert, body: str, *, system: bool = True) -> Note:
     """Add a note to an alert, a system note by default."""
-    made = Note(
+    alert_note = Note(
         project_id=alert.project_id,
         noteable_type=TARGET,
         noteable_id=alert.id,
@@ -120,5 +120,5 @@ def note(author: User, alert: Alert, body: str, *, system: bool = True) -> Note:
         author_id=author.id,
         author=author,
     )
-    db.session.add(made)
-    return made
+    db.session.add(alert_note)
+    return alert_note

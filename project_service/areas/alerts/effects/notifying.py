@@ -41,7 +41,9 @@ def record_open_after_silence(project_id: int, alerts: Iterable[Alert], silence_
     fields = [_fields(alert, ALERT_TRIGGERED) for alert in alerts]
     if fields and events.is_listened_to(project_id):
         after = {"after_silence": silence_id}
-        events.record(project_id, [replace(one, snapshot=one.snapshot | after) for one in fields])
+        events.record(
+            project_id, [replace(event_fields, snapshot=event_fields.snapshot | after) for event_fields in fields]
+        )
 
 
 def _fields(alert: Alert, kind: str, author_id: int | None = None) -> EventFields:

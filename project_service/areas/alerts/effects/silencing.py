@@ -81,9 +81,9 @@ def silenced() -> ColumnElement[bool]:
 
 def load_silences(alerts: Sequence[Alert]) -> None:
     """Set the silence of each alert that is open and silenced, for a response."""
-    found = holding.silences_of(alert.id for alert in alerts if alert.status in OPEN) if alerts else {}
+    silences = holding.silences_of(alert.id for alert in alerts if alert.status in OPEN) if alerts else {}
     for alert in alerts:
-        alert.silence = found.get(alert.id)
+        alert.silence = silences.get(alert.id)
 
 
 def query_of(alert: Alert) -> dict[str, Any]:

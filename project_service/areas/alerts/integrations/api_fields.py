@@ -88,15 +88,15 @@ def _sample(kind: str, text: str | None, paths: dict[str, str]) -> dict[str, Any
 
 
 def _words(fields: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    rules: dict[str, Any] = {}
     if "severity_mapping" in fields:
-        found["severity_mapping"] = _severities(fields["severity_mapping"])
+        rules["severity_mapping"] = _severities(fields["severity_mapping"])
     if "resolved_values" in fields:
         words = [word_of(value) for value in fields["resolved_values"] or ()]
-        found["resolved_values"] = _bounded("resolved_values", dict.fromkeys(word for word in words if word)) or None
+        rules["resolved_values"] = _bounded("resolved_values", dict.fromkeys(word for word in words if word)) or None
     if "time_zone" in fields:
-        found["time_zone"] = (fields["time_zone"] or "").strip() or None
-    return found
+        rules["time_zone"] = (fields["time_zone"] or "").strip() or None
+    return rules
 
 
 def _severities(table: dict[str, Any] | None) -> dict[str, str] | None:

@@ -52,7 +52,7 @@ def instructions_of(integration: AlertIntegration, address: str) -> list[FilledI
         "{{HOST}}": parts.netloc,
         "{{PATH}}": parts.path,
     }
-    return [FilledInstruction(one.field, _filled(one, values)) for one in preset.instructions]
+    return [FilledInstruction(instruction.field, _filled(instruction, values)) for instruction in preset.instructions]
 
 
 def _filled(instruction: Instruction, values: dict[str, str]) -> str:
@@ -64,10 +64,10 @@ def _filled(instruction: Instruction, values: dict[str, str]) -> str:
 
 def examples_of(integration: AlertIntegration, address: str) -> dict[str, str]:
     """Return a ``curl`` command that works as it is printed and, for Prometheus, the configuration of Alertmanager."""
-    found = {"curl": _curl(integration, address)}
+    examples = {"curl": _curl(integration, address)}
     if integration.type == PROMETHEUS:
-        found["alertmanager"] = ALERTMANAGER.format(address=address, key=integration.token)
-    return found
+        examples["alertmanager"] = ALERTMANAGER.format(address=address, key=integration.token)
+    return examples
 
 
 def _curl(integration: AlertIntegration, address: str) -> str:

@@ -56,17 +56,17 @@ def fill(project: Project) -> dict[str, Any]:
     configures = allowed(caller(), Ability.ADMIN_OPERATIONS, project)
     tabs = TABS if configures else {INTEGRATIONS: TABS[INTEGRATIONS]}
     asked = request.args.get("alerts", INTEGRATIONS)
-    found = list(db.session.scalars(queries.integrations_of(project)))
+    integrations = list(db.session.scalars(queries.integrations_of(project)))
     tab = asked if asked in tabs else INTEGRATIONS
     return {
         "alert_tabs": tabs,
         "alert_tab": tab,
-        "integrations": found,
+        "integrations": integrations,
         "configures": configures,
-        "tools": {one.id: _tool_name(one) for one in found},
-        "refused": request_log.refused_counts(found) if configures else {},
-        "tested": request_log.newest_tests(found) if configures else {},
-        "former_addresses": queries.former_addresses(project, found) if configures else {},
+        "tools": {integration.id: _tool_name(integration) for integration in integrations},
+        "refused": request_log.refused_counts(integrations) if configures else {},
+        "tested": request_log.newest_tests(integrations) if configures else {},
+        "former_addresses": queries.former_addresses(project, integrations) if configures else {},
         "incident_form": _stored_incident_form(project) if tab == INCIDENTS else None,
     }
 
@@ -204,7 +204,7 @@ def show_credentials(project: Project, integration_id: int) -> ResponseReturnVal
         old_addresses=[
             (
                 integrations.address_of(integration, path),
-                next((one for one in uses if one.integration_id == integration.id), None),
+                next((use for use in uses if use.integration_id == integration.id), None),
             )
             for path, uses in queries.former_addresses(project, [integration]).items()
         ],
@@ -270,9 +270,16 @@ def send_test(project: Project, integration_id: int) -> ResponseReturnValue:
 def _outcome(project: Project) -> dict[str, Any]:
     """What became of the test alert that was sent before this page: its alerts, and the times that were ignored."""
     numbers = (whole_number(text) for text in request.args.get("alerts", "").split(",")[:MAX_LINKED_ALERTS])
-    alerts = list(db.session.scalars(queries.alerts_numbered(project, [one for one in numbers if one is not None])))
+    alerts = list(
+        db.session.scalars(queries.alerts_numbered(project, [number for number in numbers if number is not None]))
+    )
     fields = request.args.get("unreadable", "").split(",")
-    times = {field: found for one in alerts for field, found in (one.unreadable_times or {}).items() if field in fields}
+    times = {
+        field: unreadable
+        for alert in alerts
+        for field, unreadable in (alert.unreadable_times or {}).items()
+        if field in fields
+    }
     return {
         "sent": whole_number(request.args.get("sent", "")) if request.method == "GET" else None,
         "alerts": alerts,

@@ -40,7 +40,7 @@ def suggested_fields(sample: dict[str, Any], fields: Iterable[SampleField]) -> d
     chosen: dict[str, SampleField] = {}
     for target, names in NAMES.items():
         if is_blank(sample.get(target)):
-            field = _best(target, names, [one for one in named if one not in chosen.values()])
+            field = _best(target, names, [field_path for field_path in named if field_path not in chosen.values()])
             if field is not None:
                 chosen[target] = field
     return {target: field.key for target, field in chosen.items()}

@@ -57,8 +57,8 @@ def create_alert_integration(project: Project, fields: dict[str, Any]) -> AlertI
 @api.response(200, schemas.AlertIntegrationSchema)
 def update_alert_integration(project: Project, fields: dict[str, Any], integration: str) -> AlertIntegration:
     """Change an alert integration; its type, URL and key stay."""
-    found = queries.find_integration(project, numeric(integration))
-    return service.update_integration(found, **api_fields.of_stored(found, fields))
+    alert_integration = queries.find_integration(project, numeric(integration))
+    return service.update_integration(alert_integration, **api_fields.of_stored(alert_integration, fields))
 
 
 @api.delete(ONE)
@@ -76,9 +76,9 @@ def delete_alert_integration(project: Project, integration: str) -> None:
 @api.response(200, schemas.AlertIntegrationWithKeySchema)
 def reset_alert_integration_key(project: Project, integration: str) -> AlertIntegration:
     """Generate a new key; the old one is refused from then on."""
-    found = queries.find_integration(project, numeric(integration))
-    service.reset_key(found)
-    return found
+    alert_integration = queries.find_integration(project, numeric(integration))
+    service.reset_key(alert_integration)
+    return alert_integration
 
 
 @api.post(f"{ONE}/test")
@@ -88,5 +88,5 @@ def reset_alert_integration_key(project: Project, integration: str) -> AlertInte
 @api.response(201, schemas.SentAlertTestSchema)
 def send_test_alert(project: Project, fields: dict[str, Any], integration: str) -> service.SentTest:
     """Send a test alert, from which follows all that follows from an alert."""
-    found = queries.find_integration(project, numeric(integration))
-    return service.send_test(found, fields.get("payload") or found.payload_example or "")
+    alert_integration = queries.find_integration(project, numeric(integration))
+    return service.send_test(alert_integration, fields.get("payload") or alert_integration.payload_example or "")

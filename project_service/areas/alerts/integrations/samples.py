@@ -69,14 +69,14 @@ def read_sample(
     chosen = chosen or suggested
     mapped = payload_mapping.mapping_of(mappable, chosen)
     parsed = integrations.parsed_for(form.integration_type, payload, _rules(form, integration, mapped))
-    alerts = None if parsed is None else [one.parse() for one in parsed.reports]
+    alerts = None if parsed is None else [report.parse() for report in parsed.reports]
     if alerts and shows_rows and (severities := _with_suggestions(form, integration, alerts)) is not None:
         parsed = integrations.parsed_for(form.integration_type, payload, _rules(form, integration, mapped, severities))
-        alerts = None if parsed is None else [one.parse() for one in parsed.reports]
+        alerts = None if parsed is None else [report.parse() for report in parsed.reports]
     reports = None if parsed is None else parsed.reports
     first = alerts[0] if alerts else None
     environment = first.environment if first else None
-    given = payload_mapping.has_fingerprint(mappable, mapped)
+    has_own_fingerprint = payload_mapping.has_fingerprint(mappable, mapped)
     is_known = is_batch(payload) or (
         first is not None and first.monitoring_tool == PROMETHEUS_TOOL and "labels" in first.payload
     )
@@ -86,8 +86,11 @@ def read_sample(
         alerts,
         unreadable_times=reports[0].unreadable_times if reports else {},
         notes=parsed.notes if parsed is not None else [],
-        grouping=grouping_text(preset, mapped, given=given, is_batch_alert=is_known),
-        has_fingerprint=given or "fingerprint" in mapped or is_known or bool(first and preset and first.fingerprint),
+        grouping=grouping_text(preset, mapped, given=has_own_fingerprint, is_batch_alert=is_known),
+        has_fingerprint=has_own_fingerprint
+        or "fingerprint" in mapped
+        or is_known
+        or bool(first and preset and first.fingerprint),
         is_new_environment=environment is not None and not queries.has_environment(project, environment),
         problem=integrations.NO_BATCH if reports is None else None,
         has_changed=has_changed and bool(parsed_text()),
@@ -144,7 +147,7 @@ def grouping_text(
 def described(preset: Preset, target: str) -> str:
     """Say where a preset takes a field from; nothing if it names none."""
     if target == "end_time":
-        return ", else ".join(dict.fromkeys(label_of(path) for one in preset.variants for path in one.marker))
+        return ", else ".join(dict.fromkeys(label_of(path) for variant in preset.variants for path in variant.marker))
     texts: dict[str, None] = {}
     for variant in preset.variants:
         source = variant.fields.get(target, ())

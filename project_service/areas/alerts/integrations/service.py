@@ -95,7 +95,7 @@ def distinct_name(project: Project, type_of_integration: str, name: str) -> str:
         name,
         *(f"{name[: MAX_NAME_CHARACTERS - len(str(number)) - 1]} {number}" for number in range(2, len(taken) + 3)),
     )
-    return next(one for one in names if one not in taken)
+    return next(candidate for candidate in names if candidate not in taken)
 
 
 def update_integration(integration: AlertIntegration, **fields: Unpack[IntegrationColumns]) -> AlertIntegration:
@@ -138,10 +138,10 @@ def map_sample(text: str, chosen: dict[str, str]) -> dict[str, Any]:
     except payload_mapping.Unusable as error:
         raise Invalid(payload_example=str(error)) from error
     paths = payload_mapping.in_element(sample, chosen)
-    found = payload_mapping.mapping_of(payload_mapping.mappable(sample), paths)
-    if missing := chosen.keys() - found.keys():
+    mapping = payload_mapping.mapping_of(payload_mapping.mappable(sample), paths)
+    if missing := chosen.keys() - mapping.keys():
         raise Invalid(**{f"map_{target}": MISFIT for target in missing})
-    return {"payload_example": text if text.strip() else None, "mapping": found}
+    return {"payload_example": text if text.strip() else None, "mapping": mapping}
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +173,11 @@ def send_test(integration: AlertIntegration, text: str) -> SentTest:
     receiver = endpoints.receiver_of(integration)
     received = receiving.receive(receiver, payload, body=text.encode("utf-8", "replace"), address=None)
     reports = received.parsed.reports
-    unreadable = {field: found for report in reports for field, found in report.unreadable_times.items()}
+    unreadable = {
+        field: unreadable_time for report in reports for field, unreadable_time in report.unreadable_times.items()
+    }
     note = "; ".join(received.parsed.notes)
-    return SentTest([one.iid for one in received.alerts], unreadable, note)
+    return SentTest([alert.iid for alert in received.alerts], unreadable, note)
 
 
 def parsed_for(integration_type: str, payload: dict[str, Any], rules: ReadingRules) -> ParsedRequest | None:

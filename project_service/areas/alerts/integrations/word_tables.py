@@ -44,13 +44,13 @@ def severity_rows(
     table = _posted(preset_id) if "severity_word" in request.form else _stored(integration)
     if table is None:
         table = _of_preset(preset_id)
-    known = table.keys() | PLAIN_SEVERITIES.keys()
+    mapped_words = table.keys() | PLAIN_SEVERITIES.keys()
     words = dict.fromkeys(word_of(alert.severity_word) for alert in alerts if alert.severity_word)
     rows = [SeverityRow(word, name) for word, name in table.items()]
     rows += [
         SeverityRow(word, suggested_severity(word).name.lower(), is_suggested=True)
         for word in words
-        if word not in known and len(word) <= MAX_WORD_CHARACTERS
+        if word not in mapped_words and len(word) <= MAX_WORD_CHARACTERS
     ]
     return [*rows[:MAX_WORDS], *[SeverityRow("", "")] * EMPTY_ROWS]
 
@@ -84,10 +84,10 @@ def _posted(preset_id: str | None) -> dict[str, str]:
     words, names = request.form.getlist("severity_word"), request.form.getlist("severity_value")
     pairs = zip((word_of(word)[:MAX_WORD_CHARACTERS] for word in words[:MAX_WORDS]), names, strict=False)
     table = {word: name for word, name in pairs if word and name in PLAIN_SEVERITIES}
-    shown = request.form.get("severities_of", preset_id or "")
-    if shown == (preset_id or ""):
+    shown_preset = request.form.get("severities_of", preset_id or "")
+    if shown_preset == (preset_id or ""):
         return table
-    return _of_preset(preset_id) | dict(table.items() - _of_preset(shown).items())
+    return _of_preset(preset_id) | dict(table.items() - _of_preset(shown_preset).items())
 
 
 def _stored(integration: AlertIntegration | None) -> dict[str, str] | None:

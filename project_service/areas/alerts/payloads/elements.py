@@ -79,8 +79,8 @@ def parse_element(
 
 def identity_of(element: dict[str, Any], title: str) -> str:
     """Return the digest of an element's own fingerprint, else of its labels, else of its title and query."""
-    if not is_blank(given := element.get("fingerprint")):
-        return sha1(exact_text(given))
+    if not is_blank(fingerprint := element.get("fingerprint")):
+        return sha1(exact_text(fingerprint))
     labels = digest_of_object(object_in(element, "labels"))
     return labels or sha1(exact_json.dumps([title, query_of(element)]).decode())
 
@@ -117,16 +117,18 @@ def _parse_rest(
     started_at: dt.datetime | None,
     ended_at: dt.datetime | None,
 ) -> ParsedAlert:
-    found = {name: values.get(name) for name in PLAIN_FIELDS}
-    word = object_in(element, "labels").get("severity") if found["severity"] is None else found["severity"]
+    plain_values = {name: values.get(name) for name in PLAIN_FIELDS}
+    word = (
+        object_in(element, "labels").get("severity") if plain_values["severity"] is None else plain_values["severity"]
+    )
     severity = severity_of(word, values.rules, LABEL_SEVERITIES)
-    description = found["description"] or object_in(element, "annotations").get("description")
+    description = plain_values["description"] or object_in(element, "annotations").get("description")
     return ParsedAlert(
         title=cut(title, MAX_CHARACTERS["title"]),
         description=limited(description, "description"),
-        service=limited(found["service"], "service"),
-        monitoring_tool=limited(found["monitoring_tool"], "monitoring_tool") or tool,
-        hosts=hosts_in(found["hosts"]),
+        service=limited(plain_values["service"], "service"),
+        monitoring_tool=limited(plain_values["monitoring_tool"], "monitoring_tool") or tool,
+        hosts=hosts_in(plain_values["hosts"]),
         severity=Severity.CRITICAL if severity is None else severity,
         severity_word=plain_text(word),
         unknown_severity=cut(plain_text(word) or "", MAX_SHOWN_CHARACTERS) or None if severity is None else None,
@@ -147,12 +149,12 @@ def word_is(value: Any, word: str) -> bool:
 def query_of(element: dict[str, Any]) -> str | None:
     """Return the query of an alert of Prometheus, if it has one."""
     address = element.get("generatorURL")
-    found = QUERY.match(address) if isinstance(address, str) else None
+    match = QUERY.match(address) if isinstance(address, str) else None
     # the same result as unquote_plus, in half the time for non-ASCII text
-    return unquote_to_bytes(found[1].replace("+", " ")).decode(errors="replace") if found else None
+    return unquote_to_bytes(match[1].replace("+", " ")).decode(errors="replace") if match else None
 
 
 def object_in(element: dict[str, Any], name: str) -> dict[str, Any]:
     """Return the object under a key; an empty one if there is none."""
-    found = element.get(name)
-    return found if isinstance(found, dict) else {}
+    value = element.get(name)
+    return value if isinstance(value, dict) else {}

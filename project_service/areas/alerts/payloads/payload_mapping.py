@@ -111,15 +111,15 @@ def fitting(fields: list[SampleField], target: str) -> list[SampleField]:
 
 def mapped_fields(sample: dict[str, Any], chosen: dict[str, str]) -> dict[str, SampleField]:
     """Return the chosen fields by target; those not in the sample or that do not fit their target are left out."""
-    found = {target: _field_at(sample, key) for target, key in chosen.items()}
-    return {target: one for target, one in found.items() if one is not None and fitting([one], target)}
+    fields = {target: _field_at(sample, key) for target, key in chosen.items()}
+    return {target: field for target, field in fields.items() if field is not None and fitting([field], target)}
 
 
 def mapping_of(sample: dict[str, Any], chosen: dict[str, str]) -> dict[str, dict[str, Any]]:
     """Return the mapping to store, without fields that do not fit."""
     return {
-        target: {"path": list(one.path), "type": STORED_TYPES.get(one.type, one.type), "label": one.label}
-        for target, one in mapped_fields(sample, chosen).items()
+        target: {"path": list(field.path), "type": STORED_TYPES.get(field.type, field.type), "label": field.label}
+        for target, field in mapped_fields(sample, chosen).items()
     }
 
 

@@ -27,8 +27,8 @@ def _value_below(here: Any, path: Sequence[str | int], texts: dict[str, Any], *,
         if isinstance(here, dict) and isinstance(step, str):
             here = here.get(step)
         elif isinstance(here, list) and step == EVERY:
-            found = (_value_below(item, path[position + 1 :], texts, in_text=in_text) for item in here)
-            return [value for value in found if value is not None]
+            values = (_value_below(item, path[position + 1 :], texts, in_text=in_text) for item in here)
+            return [value for value in values if value is not None]
         elif isinstance(here, list) and isinstance(step, int) and not isinstance(step, bool) and 0 <= step < len(here):
             here = here[step]
         else:
@@ -41,10 +41,10 @@ def object_in_text(text: str) -> dict[str, Any] | None:
     if not text.lstrip().startswith("{") or len(text.encode()) > MAX_TEXT_BYTES:
         return None
     try:
-        found = exact_json.loads(text, too_long=str, lenient=True)
+        parsed = exact_json.loads(text, too_long=str, lenient=True)
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    return parsed if isinstance(parsed, dict) else None
 
 
 def _object_in(text: str, texts: dict[str, Any]) -> Any:

@@ -177,8 +177,8 @@ def source_of(element: dict[str, Any]) -> str | None:
 
 def links_of(payload: dict[str, Any]) -> dict[str, str]:
     """Return the pages of Grafana that an alert names, by their titles."""
-    found = ((title, _http_url(payload.get(key))) for key, title in LINKS.items())
-    return {title: address for title, address in found if address is not None}
+    addresses = ((title, _http_url(payload.get(key))) for key, title in LINKS.items())
+    return {title: address for title, address in addresses if address is not None}
 
 
 def runbook_of(payload: dict[str, Any]) -> str | None:

@@ -101,13 +101,13 @@ class DeliveryLog:
         with self._lock:
             buffer = self._buffers.setdefault(request.integration_id, deque(maxlen=MAX_BUFFERED_REQUESTS))
             if request.outcome == Outcome.REFUSED:
-                refusals = [one for one in buffer if one.outcome == Outcome.REFUSED]
-                if len(refusals) >= MAX_BUFFERED_REFUSALS and all(one.key != request.key for one in refusals):
+                refusals = [buffered for buffered in buffer if buffered.outcome == Outcome.REFUSED]
+                if len(refusals) >= MAX_BUFFERED_REFUSALS and all(buffered.key != request.key for buffered in refusals):
                     request.reason, request.address = SEVERAL_REASONS, SEVERAL
-                similar = [one for one in refusals if one.key[:3] == request.key[:3]]
+                similar = [buffered for buffered in refusals if buffered.key[:3] == request.key[:3]]
                 if len(similar) >= MAX_REFUSED_ADDRESSES:
                     request.address = SEVERAL
-                if (equal := next((one for one in similar if one.key == request.key), None)) is not None:
+                if (equal := next((buffered for buffered in similar if buffered.key == request.key), None)) is not None:
                     equal.count += 1
                     return
             if self._bytes + len(request.body) > MAX_BUFFERED_BYTES:
@@ -162,8 +162,8 @@ def record(
     alert_iids: list[int] | None = None,
 ) -> None:
     """Add a request to the log of its integration."""
-    kept = body if len(body) <= MAX_BODY_BYTES else body[:MAX_BODY_BYTES]
-    request = LoggedRequest(integration_id, outcome, status, reason, address, len(body), kept, alert_iids or [])
+    stored_body = body if len(body) <= MAX_BODY_BYTES else body[:MAX_BODY_BYTES]
+    request = LoggedRequest(integration_id, outcome, status, reason, address, len(body), stored_body, alert_iids or [])
     current_app.extensions[EXTENSION].add(request)
 
 
@@ -183,8 +183,11 @@ def _write(requests: list[LoggedRequest]) -> None:
         db.session.execute(insert(REQUESTS), [request.as_row() for request in new])
     size = setting(LOG_SIZE)
     if any(request.outcome == Outcome.REFUSED for request in new):
-        db.session.execute(PRUNE_REFUSED, [{"integration": one, "newest": (size + 1) // 2} for one in sorted(existing)])
-    db.session.execute(PRUNE, [{"integration": one, "newest": size} for one in sorted(existing)])
+        db.session.execute(
+            PRUNE_REFUSED,
+            [{"integration": integration_id, "newest": (size + 1) // 2} for integration_id in sorted(existing)],
+        )
+    db.session.execute(PRUNE, [{"integration": integration_id, "newest": size} for integration_id in sorted(existing)])
 
 
 def _merged(requests: list[LoggedRequest]) -> list[LoggedRequest]:
@@ -199,10 +202,10 @@ def _merged(requests: list[LoggedRequest]) -> list[LoggedRequest]:
         columns.received_at > clock.now() - MERGED_WITHIN,
     )
     stored = {tuple(row[1:]): row.id for row in db.session.execute(recent)}
-    counted = [{"row": stored[key], "more": one.count} for key, one in refused.items() if key in stored]
+    counted = [{"row": stored[key], "more": refusal.count} for key, refusal in refused.items() if key in stored]
     if counted:
         db.session.execute(COUNT, counted)
-    return [one for one in requests if one.outcome != Outcome.REFUSED or one.key not in stored]
+    return [request for request in requests if request.outcome != Outcome.REFUSED or request.key not in stored]
 
 
 def prune_older_than(days: int) -> int:

@@ -94,8 +94,8 @@ def prometheus_receivers(full_path: str) -> list[AlertReceiver]:
 
 def receiver_of(integration: AlertIntegration) -> AlertReceiver:
     """The receiver of an integration, for test alerts."""
-    [found] = _receivers(BY_ID, integration.project.full_path, integration=integration.id)
-    return found
+    [receiver] = _receivers(BY_ID, integration.project.full_path, integration=integration.id)
+    return receiver
 
 
 def receiver_of_service(project_id: int) -> AlertReceiver | None:
@@ -110,8 +110,8 @@ def receiver_of_service(project_id: int) -> AlertReceiver | None:
 def note_former_address(receiver: AlertReceiver) -> None:
     """Record that an address from before the project moved is still used, at most once in ``USES_NOTED_EVERY``."""
     now, key = clock.now(), {"integration_id": receiver.id, "path": receiver.former_path}
-    known = select(FormerAddress.last_used_at).filter_by(**key)
-    last = db.session.scalar(known)
+    statement = select(FormerAddress.last_used_at).filter_by(**key)
+    last = db.session.scalar(statement)
     if receiver.former_path is None or (last is not None and now - last < USES_NOTED_EVERY):
         return
     row = insert(FormerAddress).values(**key, last_used_at=now)
@@ -127,8 +127,10 @@ def _receivers(statement: Select[Any], full_path: str, **parameters: Any) -> lis
         rows = connection.execute(statement, {"path": moved_to, **parameters}).all()
     if not rows:
         raise UnknownProject
-    found = (AlertReceiver(*row) for row in rows if row.type is not None)
-    return [dataclasses.replace(one, former_path=former_path) if former_path else one for one in found]
+    receivers = (AlertReceiver(*row) for row in rows if row.type is not None)
+    return [
+        dataclasses.replace(receiver, former_path=former_path) if former_path else receiver for receiver in receivers
+    ]
 
 
 def _receivers_where(condition: ColumnElement[bool], project: ColumnElement[bool] | None = None) -> Select[Any]:

@@ -95,8 +95,8 @@ def _pruned(value: Any, path: list[Any]) -> Any:
         others = {key: other for key, other in value.items() if key != step}
         return (others if inner is None else {**value, step: inner}) or None
     if isinstance(value, list) and isinstance(step, int):
-        kept = [_pruned(item, rest) if position == step else item for position, item in enumerate(value)]
-        while kept and kept[-1] is None:
-            kept.pop()
-        return kept or None
+        pruned = [_pruned(item, rest) if position == step else item for position, item in enumerate(value)]
+        while pruned and pruned[-1] is None:
+            pruned.pop()
+        return pruned or None
     return value

@@ -76,7 +76,7 @@ class _Ingestion:
         self.author_id = author_id
         self.reports = reports
         self.connection = db.session.connection()  # no rows of the session are involved
-        self.firing = Counter(one.fingerprint for one in reports if one.fingerprint and not one.is_recovery)
+        self.firing = Counter(report.fingerprint for report in reports if report.fingerprint and not report.is_recovery)
         self.notes: list[dict[str, Any]] = []
         self.opened: dict[int, dict[str, Any]] = {}  # values of new alerts that are not resolved, by id
         self.environments: dict[str, Environment] = {}
@@ -85,12 +85,12 @@ class _Ingestion:
 
     def run(self) -> list[StoredAlert]:
         """Write the alerts with their notes, then what the project wants done about them."""
-        known = self._count_events() if self.firing else {}
+        stored_by_fingerprint = self._count_events() if self.firing else {}
         ended = self._resolve()
-        known |= ended
-        recovered = self._resolved_before(known)
-        known |= recovered
-        stored = self._open(known)
+        stored_by_fingerprint |= ended
+        recovered = self._resolved_before(stored_by_fingerprint)
+        stored_by_fingerprint |= recovered
+        stored = self._open(stored_by_fingerprint)
         if self.notes:
             notes = self.notes if len(self.notes) > 1 else self.notes[0]
             self.connection.execute(_insert_notes(db.engine.dialect.name), notes)
@@ -100,17 +100,17 @@ class _Ingestion:
 
     def _count_events(self) -> dict[str, StoredAlert]:
         """Add to the events of the open alerts that are reported again; those found, by fingerprint."""
-        found: dict[str, StoredAlert] = {}
+        repeated: dict[str, StoredAlert] = {}
         severities: dict[str, int] = {}
         for count in sorted(set(self.firing.values())):
-            fingerprints = [one for one, number in self.firing.items() if number == count]
+            fingerprints = [fingerprint for fingerprint, number in self.firing.items() if number == count]
             values = {"project": self.receiver.project_id, "fingerprints": fingerprints, "count": count}
             for row in self.connection.execute(COUNT_EVENTS, values):
-                found[row.fingerprint] = StoredAlert(row.id, row.iid, row.title)
+                repeated[row.fingerprint] = StoredAlert(row.id, row.iid, row.title)
                 severities[row.fingerprint] = row.severity
-        self._raise_severities(found, severities)
-        self._keep_unreadable_times(found)
-        return found
+        self._raise_severities(repeated, severities)
+        self._keep_unreadable_times(repeated)
+        return repeated
 
     def _raise_severities(self, found: dict[str, StoredAlert], severities: dict[str, int]) -> None:
         """Raise the severity of open alerts whose tool reports one episode in rising severities."""
@@ -140,13 +140,17 @@ class _Ingestion:
 
     def _resolve(self) -> dict[str, StoredAlert]:
         """Resolve the open alerts that have recovered; those found, by fingerprint."""
-        recoveries = {one.fingerprint: one for one in self.reports if one.is_recovery and one.fingerprint}
+        recoveries = {
+            report.fingerprint: report for report in self.reports if report.is_recovery and report.fingerprint
+        }
         if not recoveries:
             return {}
         now, ended, rows = clock.now(), {}, []
         for row in self._lock_open(list(recoveries)):
             parsed = recoveries[row.fingerprint].parse()
-            times = {name: found for name, found in (row.unreadable_times or {}).items() if name != "end_time"}
+            times = {
+                name: unreadable for name, unreadable in (row.unreadable_times or {}).items() if name != "end_time"
+            }
             rows.append({"alert": row.id, "ended": parsed.ended_at, "times": times or None, "now": now})
             self.former_statuses[row.id] = row.status
             ended[row.fingerprint] = StoredAlert(row.id, row.iid, row.title, row.issue_id)
@@ -170,7 +174,7 @@ class _Ingestion:
 
     def _resolved_before(self, known: dict[str, StoredAlert]) -> dict[str, StoredAlert]:
         """The newest alerts of recoveries that arrive again, by fingerprint: they are resolved already."""
-        wanted = [one.fingerprint for one in self.reports if one.is_recovery and one.fingerprint]
+        wanted = [report.fingerprint for report in self.reports if report.is_recovery and report.fingerprint]
         wanted = [fingerprint for fingerprint in wanted if fingerprint not in known]
         if not wanted:
             return {}
@@ -188,12 +192,12 @@ class _Ingestion:
                 new.setdefault(report.fingerprint or id(report), report)
         opened = self._insert(new) if new else {}
         pairs = ((report, report.fingerprint or "") for report in self.reports)
-        found = ((known.get(key) or opened.get(key or id(report)), report) for report, key in pairs)
-        return [(alert, report) for alert, report in found if alert is not None]
+        matched = ((known.get(key) or opened.get(key or id(report)), report) for report, key in pairs)
+        return [(alert, report) for alert, report in matched if alert is not None]
 
     def _insert(self, new: dict[str | int, AlertReport]) -> dict[str | int, StoredAlert]:
         first_iid = next_iids(self.receiver.project_id, COUNTER, len(new))
-        self._load_environments({one.environment for one in new.values() if one.environment})
+        self._load_environments({report.environment for report in new.values() if report.environment})
         environments = {name: environment.id for name, environment in self.environments.items()}
         parsed = [report.parse() for report in new.values()]
         rows = [
@@ -201,46 +205,46 @@ class _Ingestion:
                 "project_id": self.receiver.project_id,
                 "integration_id": self.receiver.id or None,
                 "iid": iid,
-                "title": one.title,
-                "description": one.description,
-                "severity": int(one.severity),
-                "status": int(Status.TRIGGERED if one.ended_at is None else Status.RESOLVED),
-                "service": one.service,
-                "monitoring_tool": one.monitoring_tool,
-                "hosts": one.hosts,
-                "started_at": one.started_at,
-                "ended_at": one.ended_at,
-                "events": self.firing.get(one.fingerprint or "", 1),
-                "fingerprint": one.fingerprint,
-                "payload": one.payload,
-                "environment_id": environments.get(one.environment or ""),
+                "title": parsed_report.title,
+                "description": parsed_report.description,
+                "severity": int(parsed_report.severity),
+                "status": int(Status.TRIGGERED if parsed_report.ended_at is None else Status.RESOLVED),
+                "service": parsed_report.service,
+                "monitoring_tool": parsed_report.monitoring_tool,
+                "hosts": parsed_report.hosts,
+                "started_at": parsed_report.started_at,
+                "ended_at": parsed_report.ended_at,
+                "events": self.firing.get(parsed_report.fingerprint or "", 1),
+                "fingerprint": parsed_report.fingerprint,
+                "payload": parsed_report.payload,
+                "environment_id": environments.get(parsed_report.environment or ""),
                 "unreadable_times": report.unreadable_times or None,
             }
-            for iid, (report, one) in enumerate(zip(new.values(), parsed, strict=True), start=first_iid)
+            for iid, (report, parsed_report) in enumerate(zip(new.values(), parsed, strict=True), start=first_iid)
         ]
         statement = _insert_alerts(db.engine.dialect.name)
         inserted = self.connection.execute(statement, rows if len(rows) > 1 else rows[0]).all()
         by_iid = {row.iid: row for row in inserted}
         by_fingerprint = {row.fingerprint: row for row in inserted}
         stored: dict[str | int, StoredAlert] = {}
-        for iid, (key, one) in enumerate(zip(new, parsed, strict=True), start=first_iid):
-            row = by_iid.get(iid) or by_fingerprint[one.fingerprint]
+        for iid, (key, parsed_report) in enumerate(zip(new, parsed, strict=True), start=first_iid):
+            row = by_iid.get(iid) or by_fingerprint[parsed_report.fingerprint]
             stored[key] = StoredAlert(row.id, row.iid, row.title)
             if row.iid == iid:
-                if one.ended_at is None:
+                if parsed_report.ended_at is None:
                     self.opened[row.id] = rows[iid - first_iid] | row._asdict()
-                source = self.receiver.source_of(one)
-                ended = (RECOVERED.format(source), RESOLVED) if one.ended_at is not None else ()
+                source = self.receiver.source_of(parsed_report)
+                ended = (RECOVERED.format(source), RESOLVED) if parsed_report.ended_at is not None else ()
                 self._note(row.id, LOGGED.format(source), *ended)
         return stored
 
     def _load_environments(self, names: set[str]) -> None:
         if not names:
             return
-        found = select(Environment).where(
+        statement = select(Environment).where(
             Environment.project_id == self.receiver.project_id, Environment.name.in_(names)
         )
-        self.environments = {environment.name: environment for environment in db.session.scalars(found)}
+        self.environments = {environment.name: environment for environment in db.session.scalars(statement)}
 
     def _note(self, alert_id: int, *bodies: str) -> None:
         self.notes += (
@@ -266,11 +270,11 @@ class _Ingestion:
                 incidents.close_incident(bot(ALERT_BOT), alert)
         if not receiver.create_issue:
             return
-        withheld = silencing.without_incidents(one.id for one, _ in stored) if receiver.has_silences else set[int]()
-        by_id = {alert.id: alert for alert in db.session.scalars(_fresh([one.id for one, _ in stored]))}
-        for one, report in stored:
-            alert = by_id[one.id]
-            if not report.is_recovery and one.id not in withheld and _needs_incident(alert):
+        withheld = silencing.without_incidents(row.id for row, _ in stored) if receiver.has_silences else set[int]()
+        by_id = {alert.id: alert for alert in db.session.scalars(_fresh([row.id for row, _ in stored]))}
+        for row, report in stored:
+            alert = by_id[row.id]
+            if not report.is_recovery and row.id not in withheld and _needs_incident(alert):
                 incidents.create_incident(bot(ALERT_BOT), alert)
 
     def _announce(self) -> None:

@@ -242,8 +242,8 @@ class _Reading:
         )
 
     def _hosts(self) -> list[Any]:
-        found = items(self.value("hosts"))
-        return [one for one in found if not (isinstance(one, str) and PLACEHOLDERS.fullmatch(one.strip()))]
+        hosts = items(self.value("hosts"))
+        return [host for host in hosts if not (isinstance(host, str) and PLACEHOLDERS.fullmatch(host.strip()))]
 
     def _severity_word(self, table: Collection[str]) -> Any:
         """Return the severity; "None" is no placeholder that was not filled in where it is a word of the table."""
@@ -251,8 +251,8 @@ class _Reading:
         if isinstance(source, ConstantValue | Join):
             return self.value("severity")
         values = (self.message.at(path) for path in source)
-        given = next((value for value in values if not is_blank(value)), None)
-        return given if word_of(given) in table else self.value("severity")
+        word = next((value for value in values if not is_blank(value)), None)
+        return word if word_of(word) in table else self.value("severity")
 
     def _severity(self) -> tuple[str | None, Severity | None]:
         table = PLAIN_SEVERITIES if self.variant.severities is None else self.variant.severities

@@ -155,8 +155,8 @@ class Preset:
 def load_presets(folder: Path = FILES) -> dict[str, Preset]:
     """Read all files of presets; raises ``PresetError``."""
     files = {path.stem: _File(path) for path in sorted(folder.glob("*.json"))}
-    tables = {name: one.data.get("severity") for name, one in files.items()}
-    return {name: one.preset(tables) for name, one in files.items()}
+    tables = {name: file.data.get("severity") for name, file in files.items()}
+    return {name: file.preset(tables) for name, file in files.items()}
 
 
 class _File:
@@ -201,7 +201,7 @@ class _File:
             zone=zone or dt.UTC,
             blank=frozenset(data.get("blank", ())),
             strip_title=data.get("strip_title", ""),
-            instructions=tuple(self._instruction(one) for one in data.get("enter", ())),
+            instructions=tuple(self._instruction(instruction) for instruction in data.get("enter", ())),
             samples=data.get("samples", {}),
         )
 
@@ -252,7 +252,7 @@ class _File:
         return tuple(value)
 
     def _conditions(self, stored: Iterable[dict[str, Any]], key: str) -> tuple[Condition, ...]:
-        return tuple(self._condition(one, key) for one in stored)
+        return tuple(self._condition(condition, key) for condition in stored)
 
     def _condition(self, stored: dict[str, Any], key: str) -> Condition:
         self._refuse_others(stored, {"path", "is", "exists", "starts", "ends"}, key)

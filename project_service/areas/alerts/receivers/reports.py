@@ -151,10 +151,10 @@ def severity_of(word: Any, rules: ReadingRules, known: SeverityTable) -> Severit
     text = word_of(word) if isinstance(word, str | int | float) and not isinstance(word, bool) else ""
     if rules.severities is None:
         return known.get(text) if isinstance(word, str) else None
-    found = rules.severities.get(text)
-    if found is None and isinstance(word, str):
-        found = known.get(text)
-    return rules.severities.get(OTHER_WORDS) if found is None else found
+    severity = rules.severities.get(text)
+    if severity is None and isinstance(word, str):
+        severity = known.get(text)
+    return rules.severities.get(OTHER_WORDS) if severity is None else severity
 
 
 def limited(value: Any, name: str) -> str | None:

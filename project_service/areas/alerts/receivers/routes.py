@@ -57,12 +57,14 @@ def _endpoint(full_path: str, identifier: str) -> AlertReceiver | None:
 def _find_prometheus(project: str) -> AlertReceiver | None:
     """Of several integrations the one with the key of the request."""
     try:
-        found = endpoints.prometheus_receivers(project)
+        receivers = endpoints.prometheus_receivers(project)
     except UnknownProject as error:
         raise WebhookRefused(404) from error
     key = given_key()
-    found.sort(key=lambda receiver: not receiver.active)
-    return next((one for one in found if tokens.same(one.token, key)), found[0] if found else None)
+    receivers.sort(key=lambda receiver: not receiver.active)
+    return next(
+        (receiver for receiver in receivers if tokens.same(receiver.token, key)), receivers[0] if receivers else None
+    )
 
 
 def _check_batch(payload: dict[str, Any]) -> None:

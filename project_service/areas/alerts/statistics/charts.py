@@ -27,7 +27,7 @@ def last_days(project: Project) -> Chart:
         .group_by(day, Alert.severity)
     )
     counted: dict[str, dict[Severity, int]] = {}
-    for found, severity, count in rows:
-        counted.setdefault(str(found)[:10], {})[Severity(severity)] = count
+    for start_day, severity, count in rows:
+        counted.setdefault(str(start_day)[:10], {})[Severity(severity)] = count
     dates = (first + dt.timedelta(days=number) for number in range(DAYS))
     return stacked([(date, counted.get(date.isoformat(), {})) for date in dates], list(Severity))

@@ -25,8 +25,8 @@ navigation.add(navigation.NavigationEntry("Alerts", OF_GROUP, 40, Ability.READ_G
 @pages.allow(Ability.READ_ALERTS)
 def show_statistics(project: Project) -> str:
     """Show alerts per hour and the mean times of a project."""
-    found = statistics.statistics_of(Alert.project_id == project.id)
-    return render_template("alerts/statistics.html", base="project.html", project=project, statistics=found)
+    mean_times = statistics.statistics_of(Alert.project_id == project.id)
+    return render_template("alerts/statistics.html", base="project.html", project=project, statistics=mean_times)
 
 
 @pages.get(f"/groups/<path:group>{OF_GROUP}")
@@ -35,5 +35,5 @@ def show_statistics(project: Project) -> str:
 def show_group_statistics(group: Group) -> str:
     """Show the same of the projects of a group whose alerts the caller may see."""
     projects = HomeScope(caller(), group).projects(Role.DEVELOPER, "monitor")
-    found = statistics.statistics_of(Alert.project_id.in_(projects))
-    return render_template("alerts/statistics.html", base="group.html", group=group, statistics=found)
+    mean_times = statistics.statistics_of(Alert.project_id.in_(projects))
+    return render_template("alerts/statistics.html", base="group.html", group=group, statistics=mean_times)

@@ -62,7 +62,7 @@ from project_service.areas.issues.links import pages as issue_link_pages
 from project_service.areas.issues.links import routes as issue_links
 from project_service.areas.labels import pages as label_pages
 from project_service.areas.labels import routes as labels
-from project_service.areas.members import invitation_pages
+from project_service.areas.members import invitation_pages, invitation_routes
 from project_service.areas.members import pages as members_pages
 from project_service.areas.members import routes as members
 from project_service.areas.merge_requests import pages as merge_requests_pages
@@ -158,6 +158,7 @@ APIS = (
     heartbeats.api,
     silences.api,
     members.api,
+    invitation_routes.api,
     variables.api,
     effective_variables.api,
     variables.inherited_api,

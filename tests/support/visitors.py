@@ -198,6 +198,7 @@ def values(
     return {
         "project invitation_id": invitation.id,
         "group invitation_id": store(Invitation(email="ivy@example.org", namespace_id=group.id, **invited)).id,
+        "email": "ivy@example.org",
         "invitation_token": signed_links.sign("invitation", invitation.id),
         "project": "acme/shop",
         "full_path": "acme/shop",

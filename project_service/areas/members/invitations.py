@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from typing import Any
+from collections.abc import Collection
+from typing import Any, TypedDict, Unpack
 
 from sqlalchemy import Select, delete, func, select
 from sqlalchemy.orm import joinedload, selectinload
@@ -19,22 +20,31 @@ from project_service.areas.members.models import INVITATION_LIFETIME, Invitation
 from project_service.areas.members.service import ProjectOrGroup
 from project_service.domain import instance_settings
 from project_service.domain.access_levels import MEMBER_ROLES, Role
-from project_service.domain.accounts.users import ACTIVE, User, users
+from project_service.domain.accounts.users import ACTIVE, User, find_user, users
 from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
 from project_service.domain.rate_limits import HOUR_SECONDS, RateLimit
 from project_service.kit import clock, mail
+from project_service.kit.db import searching
 from project_service.kit.db.session import add_unique, db, one
 from project_service.kit.http import urls
-from project_service.kit.http.errors import Conflict, Forbidden, Invalid, RecordNotFound
+from project_service.kit.http.errors import BadRequest, Conflict, Forbidden, Invalid, RecordNotFound
 from project_service.kit.security import signed_links
 
 PURPOSE = "invitation"
+MAX_AT_ONCE = 100  # addresses and users
 SENT = RateLimit("invitations:sent", 50, HOUR_SECONDS)  # by one user
 MAX_EMAIL_LENGTH = 255
 EMAIL = re.compile(r"[^@\s<>\"]+@[^@\s<>\"]+")
 GONE = "This invitation is not valid any more: it was accepted, revoked, or is older than two weeks."
+
+
+class OfferedMembership(TypedDict):
+    """What those who are invited get."""
+
+    access_level: int
+    expires_at: dt.date | None
 
 
 def may_create_accounts() -> bool:
@@ -85,20 +95,92 @@ def invite(
     return invitation
 
 
+def invite_all(
+    requester: Caller,
+    author: User,
+    subject: ProjectOrGroup,
+    *,
+    emails: Collection[str],
+    user_ids: Collection[int],
+    **membership: Unpack[OfferedMembership],
+) -> dict[str, str]:
+    """Invite addresses, and add users and those who show such an address; return the problems by address or username.
+
+    Raises:
+        BadRequest: they are more than ``MAX_AT_ONCE``.
+        NotFound: a user does not exist.
+        Forbidden: the role is above that of the requester.
+        TooManyRequests: the requester has sent too many.
+
+    """
+    if len(emails) + len(user_ids) > MAX_AT_ONCE:
+        raise BadRequest(f"Too many users specified (limit is {MAX_AT_ONCE})")
+    people: list[tuple[str, User | None]] = [(email.strip(), user_with_public_email(email)) for email in emails]
+    people += [(user.username, user) for user in map(find_user, user_ids)]
+    problems: dict[str, str] = {}
+    for name, user in people:
+        try:
+            if user is not None:
+                service.add_member(requester, subject, user, **membership)
+            else:
+                invite(requester, author, subject, email=name, **membership)
+        except Conflict as error:
+            problems[name] = str(error.message)
+        except Invalid as error:
+            problems[name] = _sentence(error.message)
+    return problems
+
+
+def _sentence(messages: dict[str, list[str]]) -> str:
+    """The problems of the fields of a membership as one text."""
+    names = {"username": "Address"}
+    parts = (
+        f"{names.get(name, name.replace('_', ' ').capitalize())} {text}" for name in messages for text in messages[name]
+    )
+    return ". ".join(parts)
+
+
+def change(requester: Caller, subject: ProjectOrGroup, invitation: Invitation, fields: dict[str, Any]) -> Invitation:
+    """Change the role (``access_level``) or the end (``expires_at``) of the membership that an invitation gives.
+
+    Raises:
+        Invalid: the role or the date is not valid.
+        Forbidden: the role, or the one until now, is above that of the requester.
+
+    """
+    access_level = fields.get("access_level") or invitation.access_level
+    expires_at = fields.get("expires_at", invitation.expires_at)
+    if problems := _problems_of_membership(subject, access_level, expires_at):
+        raise Invalid(**problems)
+    if max(access_level, invitation.access_level) > role_of(requester, subject):
+        raise Forbidden
+    invitation.access_level, invitation.expires_at = access_level, expires_at
+    db.session.flush()
+    _record("member_invitation_updated", subject, f"Changed the invitation of {invitation.email}", invitation)
+    return invitation
+
+
 def _check(subject: ProjectOrGroup, email: str, access_level: int, expires_at: dt.date | None) -> None:
-    problems: dict[str, list[str]] = {}
+    problems = _problems_of_membership(subject, access_level, expires_at)
     if not mail.is_on() or not may_create_accounts():
         problems["username"] = [
             "belongs to no user, and invitations are off on this server: ask an administrator to create an account"
         ]
     elif not EMAIL.fullmatch(email) or len(email) > MAX_EMAIL_LENGTH:
         problems["username"] = ["is not a valid e-mail address"]
+    if problems:
+        raise Invalid(**problems)
+
+
+def _problems_of_membership(
+    subject: ProjectOrGroup, access_level: int, expires_at: dt.date | None
+) -> dict[str, list[str]]:
+    problems: dict[str, list[str]] = {}
     if access_level not in [role for role in MEMBER_ROLES if isinstance(subject, Group) or role < Role.OWNER]:
         problems["access_level"] = ["is not included in the list"]
     if expires_at is not None and expires_at < clock.today():
         problems["expires_at"] = ["cannot be a date in the past"]
-    if problems:
-        raise Invalid(**problems)
+    return problems
 
 
 def _queue_mail(author: User, subject: ProjectOrGroup, invitation: Invitation) -> None:
@@ -112,16 +194,23 @@ def _queue_mail(author: User, subject: ProjectOrGroup, invitation: Invitation) -
     mail.queue([invitation.email], f"Invitation to {subject.full_path}", "\n\n".join(texts) + "\n")
 
 
-def invitations_to(subject: ProjectOrGroup) -> Select[Invitation]:
-    """The invitations to a project or group that can still be accepted, newest first."""
+def invitations_to(subject: ProjectOrGroup, query: str | None = None) -> Select[Invitation]:
+    """The invitations to a project or group that can still be accepted, newest first; ``query`` is in the address."""
     here = Invitation.project_id if isinstance(subject, Project) else Invitation.namespace_id
     statement = select(Invitation).where(here == subject.id, Invitation.created_at > _oldest())
+    if query and query.strip():
+        statement = statement.where(searching.contains(query.strip(), Invitation.email))
     return statement.order_by(Invitation.id.desc()).options(joinedload(Invitation.created_by))
 
 
 def find_invitation(subject: ProjectOrGroup, invitation_id: int) -> Invitation:
     """One invitation to a project or group by its id."""
     return one(invitations_to(subject).where(Invitation.id == invitation_id), RecordNotFound())
+
+
+def find_invitation_of(subject: ProjectOrGroup, email: str) -> Invitation:
+    """One invitation to a project or group by its address."""
+    return one(invitations_to(subject).where(Invitation.email == email.strip().lower()), RecordNotFound())
 
 
 def revoke(subject: ProjectOrGroup, invitation_id: int) -> None:

@@ -70,3 +70,48 @@ class MemberDeleteSchema(Schema):
 
     skip_subresources = fields.Boolean(default=False)
     unassign_issuables = fields.Boolean(default=False)
+
+
+class InvitationSchema(Schema):
+    """An invitation by mail; the link that it was mailed with is never shown."""
+
+    id = fields.Integer()
+    invite_email = fields.String(attribute="email")
+    created_at = fields.Moment()
+    access_level = fields.Integer()
+    expires_at = fields.Day()
+    user_name = fields.Constant(None)
+    created_by_name = fields.Computed(lambda invitation: invitation.created_by.name)
+
+
+class InvitationFilterSchema(Schema):
+    """Filters of the list of invitations."""
+
+    query = fields.String(metadata={"description": "A part of the address."})
+
+
+class InvitationCreateSchema(Schema):
+    """Who is invited, and the role that they get."""
+
+    at_least_one = ("email", "user_id")
+
+    email = fields.Array(fields.String(), metadata={"description": "One address, or several separated by commas."})
+    user_id = fields.Array(fields.Integer(), metadata={"description": "One id, or several separated by commas."})
+    access_level = fields.Integer(required=True)
+    expires_at = fields.Date()
+
+
+class InvitationUpdateSchema(Schema):
+    """Changes of an invitation."""
+
+    at_least_one = ("access_level", "expires_at")
+
+    access_level = fields.Integer()
+    expires_at = fields.Date()
+
+
+class InvitationResultSchema(Schema):
+    """``success``, or ``error`` with the reasons by address or username."""
+
+    status = fields.String()
+    message = fields.ConditionalField(lambda done: "message" in done, lambda done: done["message"], type="object")

@@ -153,3 +153,58 @@ def test_members_are_imported_from_projects_of_the_maintainer_only(source, text,
     response = maintainer.send(f"{MEMBERS}/import", source=source)
 
     assert (response.status_code, text in response.text) == (422, True)
+
+
+def test_the_api_invites_lists_changes_and_revokes(mails, as_maintainer, project):
+    path = f"/projects/{project.id}/invitations"
+
+    made = as_maintainer.post(path, json={"email": "Nina@example.org,otto@example.org", "access_level": 30})
+    changed = as_maintainer.put(f"{path}/nina@example.org", json={"access_level": 20})
+
+    assert (made.status_code, made.json) == (201, {"status": "success"})
+    assert (changed.status_code, changed.json["access_level"]) == (200, 20)
+    assert list(changed.json) == [
+        *("id", "invite_email", "created_at", "access_level", "expires_at", "user_name", "created_by_name"),
+    ]
+    assert as_maintainer.delete(f"{path}/OTTO@example.org").status_code == 204
+    assert [one["invite_email"] for one in as_maintainer.get(f"{path}?query=example").json] == ["nina@example.org"]
+    assert len(queued_mails()) == 2
+
+
+def test_the_api_says_whom_it_left_out_and_why(mails, as_maintainer, project, people):
+    path = f"/projects/{project.id}/invitations"
+    fields = {"email": ["nina@example.org", "no address"], "user_id": [people[SAM].id, people[MAX].id]}
+
+    made = as_maintainer.post(path, json={**fields, "access_level": 30})
+
+    assert (made.status_code, made.json["status"]) == (201, "error")
+    assert made.json["message"] == {
+        "no address": "Address is not a valid e-mail address",
+        "max": "Member already exists",
+    }
+    assert role_of(people[SAM], project) == Role.DEVELOPER
+    assert [one["invite_email"] for one in as_maintainer.get(path).json] == ["nina@example.org"]
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "fields", "status"),
+    [
+        ("POST", "", {"access_level": 30}, 400),
+        ("POST", "", {"email": "nina@example.org"}, 400),
+        ("POST", "", {"email": "nina@example.org", "access_level": 50}, 201),
+        ("POST", "", {"email": [f"n{n}@example.org" for n in range(101)], "access_level": 30}, 400),
+        ("PUT", "/nobody@example.org", {"access_level": 30}, 404),
+        ("PUT", "/nina@example.org", {}, 400),
+        ("PUT", "/nina@example.org", {"access_level": 33}, 400),
+        ("DELETE", "/nobody@example.org", None, 404),
+    ],
+    ids=["nobody", "no role", "owner", "too many", "unknown", "nothing", "no such role", "delete unknown"],
+)
+def test_refused_invitations_change_nothing(method, name, fields, status, mails, as_maintainer, project):
+    path = f"/projects/{project.id}/invitations"
+    as_maintainer.post(path, json={"email": "nina@example.org", "access_level": 20})
+
+    response = as_maintainer.open(method, f"{path}{name}", json=fields)
+
+    assert response.status_code == status
+    assert [one["access_level"] for one in as_maintainer.get(path).json] == [20]

@@ -27,7 +27,9 @@ def announce_new(project: Project, finding_ids: Iterable[int]) -> None:
     ids = sorted(finding_ids) if listeners else []
     for start in range(0, len(ids), BATCH):
         findings = _loaded(ids[start : start + BATCH])
-        hook_events.announce_all(FLAG, project, [partial(_payload, project, one, []) for one in findings], listeners)
+        hook_events.announce_all(
+            FLAG, project, [partial(_payload, project, finding, []) for finding in findings], listeners
+        )
         for finding in findings:
             db.session.expunge(finding)
 
@@ -55,8 +57,10 @@ def finding_of(feedback: Feedback) -> Finding | None:
 
 
 def _loaded(ids: Sequence[int]) -> Sequence[Finding]:
-    shown = joinedload(Finding.pipeline).joinedload(Pipeline.project)
-    return db.session.scalars(select(Finding).where(Finding.id.in_(ids)).options(shown).order_by(Finding.id)).all()
+    with_project = joinedload(Finding.pipeline).joinedload(Pipeline.project)
+    return db.session.scalars(
+        select(Finding).where(Finding.id.in_(ids)).options(with_project).order_by(Finding.id)
+    ).all()
 
 
 def _feedback_on(finding: Finding) -> Sequence[Feedback]:
@@ -66,9 +70,9 @@ def _feedback_on(finding: Finding) -> Sequence[Feedback]:
 
 
 def _payload(project: Project, finding: Finding, feedback: Sequence[Feedback]) -> dict[str, Any]:
-    dismissal = next((one for one in feedback if one.feedback_type == DISMISSAL), None)
+    dismissal = next((row for row in feedback if row.feedback_type == DISMISSAL), None)
     found_at = clock.isoformat(finding.pipeline.created_at)
-    changed_at = max((one.updated_at for one in feedback), default=finding.pipeline.created_at)
+    changed_at = max((row.updated_at for row in feedback), default=finding.pipeline.created_at)
     attributes = {
         "url": urls.absolute(f"/{project.full_path}/-/security/findings/{finding.id}"),
         "title": finding.data["name"],
@@ -78,9 +82,9 @@ def _payload(project: Project, finding: Finding, feedback: Sequence[Feedback]) -
         "cvss": [],
         "severity": finding.severity.text,
         "severity_overridden": False,
-        "identifiers": [_identifier(one) for one in finding.data["identifiers"] or []],
+        "identifiers": [_identifier(identifier) for identifier in finding.data["identifiers"] or []],
         "issues": [
-            _issue(project, one.issue) for one in feedback if one.feedback_type == ISSUE and one.issue is not None
+            _issue(project, row.issue) for row in feedback if row.feedback_type == ISSUE and row.issue is not None
         ],
         "report_type": finding.report_type,
         "confidence": finding.confidence.text,

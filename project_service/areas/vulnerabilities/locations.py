@@ -44,10 +44,10 @@ def package_place_of(report_type: str, location: Location) -> str:
     if not name:
         return ""
     version = text(location["dependency"].get("version"))
-    place = text(location.get("file"))
+    file_or_image = text(location.get("file"))
     if report_type == CONTAINER_SCANNING:
-        place = image_without_tag(text(location.get("image")))
-    return f"{resource_of(location)}{place}:{name}@{version}"
+        file_or_image = image_without_tag(text(location.get("image")))
+    return f"{resource_of(location)}{file_or_image}:{name}@{version}"
 
 
 def resource_of(location: Location) -> str:

@@ -15,4 +15,4 @@ def uri_of(address: str) -> str:
 
 
 def _encoded(part: str) -> str:
-    return NOT_IN_URI.sub(lambda found: quote(found[0], safe=""), part)
+    return NOT_IN_URI.sub(lambda match: quote(match[0], safe=""), part)

@@ -36,7 +36,7 @@ def lines_of(exported: ExportedBranch) -> Iterator[bytes]:
 def _values(row: TrackedFindingState, group: str, project: str, path: str) -> tuple[Any, ...]:
     finding, tracked = row.finding, row.tracked
     data = finding.data
-    others = [one for one in data["identifiers"] if _kind(one) not in ("cve", "cwe")]
+    others = [identifier for identifier in data["identifiers"] if _kind(identifier) not in ("cve", "cwe")]
     return (
         *(group, project, tracked.report_type, data["scanner"]["name"] or tracked.scanner, shown_state(row)),
         *(data["name"], data["description"], None, finding.severity.text),
@@ -53,7 +53,7 @@ def _place(location: dict[str, Any]) -> str:
 
 
 def _identifiers(data: dict[str, Any], kind: str) -> str:
-    return "; ".join(_name(one) for one in data["identifiers"] if _kind(one) == kind)
+    return "; ".join(_name(identifier) for identifier in data["identifiers"] if _kind(identifier) == kind)
 
 
 def _kind(identifier: dict[str, Any]) -> str:

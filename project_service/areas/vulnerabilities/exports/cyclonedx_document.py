@@ -65,24 +65,30 @@ class _Bill:
         reference = self._reference(data["location"])
         if not reference:
             return b""
-        identifiers = [obj(one) for one in data["identifiers"]]
+        identifiers = [obj(identifier) for identifier in data["identifiers"]]
         first = identifiers[0] if identifiers else {}
-        advisories = [{"url": uri_of(url)} for one in data["links"] if is_web(url := text(obj(one).get("url")))]
+        advisories = [{"url": uri_of(url)} for link in data["links"] if is_web(url := text(obj(link).get("url")))]
         comment = comment_of(row)
-        found: Data = {
+        entry: Data = {
             "bom-ref": f"finding-{row.tracked_id}",
             "id": text(first.get("external_id")) or text(data["name"]),
             "source": {"name": _source_of(first, row)},
-            "references": [_reference_to(one) for one in identifiers[1:] if _kind(one) in ADVISORY_TYPES],
+            "references": [
+                _reference_to(identifier) for identifier in identifiers[1:] if _kind(identifier) in ADVISORY_TYPES
+            ],
             "ratings": [{"severity": row.finding.severity.text}],
-            "cwes": [int(number) for one in identifiers if _kind(one) == "cwe" and (number := _number(one))],
+            "cwes": [
+                int(number)
+                for identifier in identifiers
+                if _kind(identifier) == "cwe" and (number := _number(identifier))
+            ],
             "description": text(data["description"]) or text(data["name"]),
             "recommendation": text(data["solution"]),
             "advisories": advisories,
             "affects": [{"ref": reference}],
             "analysis": _analysis(row) | ({"detail": comment} if comment else {}),
         }
-        return exact_json.dumps({name: value for name, value in found.items() if value})
+        return exact_json.dumps({name: value for name, value in entry.items() if value})
 
     def _reference(self, location: Data) -> str:
         """Return the reference of the component that a location is in; empty for one that is in none."""

@@ -53,14 +53,19 @@ class ExportedBranch:
         """
         wanted = self.filters.get("state") or queries.OPEN_STATES
         for states in (queries.OPEN_STATES, (str(RESOLVED),)):  # each is a range of an index
-            if selected := [one for one in states if one in wanted]:
+            if selected := [state for state in states if state in wanted]:
                 yield from _texts(self._statement(selected, series), text_of)
 
     def series(self) -> list[ExportedSeries]:
         """Return the scanners and categories of the findings."""
-        found = self._statement(self.filters.get("state"), None).order_by(None).subquery()
+        selected_rows = self._statement(self.filters.get("state"), None).order_by(None).subquery()
         columns = TrackedFinding.scanner, TrackedFinding.category
-        statement = select(*columns).join(found, found.c.tracked_id == TrackedFinding.id).distinct().order_by(*columns)
+        statement = (
+            select(*columns)
+            .join(selected_rows, selected_rows.c.tracked_id == TrackedFinding.id)
+            .distinct()
+            .order_by(*columns)
+        )
         with reading():
             return [ExportedSeries(*row) for row in db.session.execute(statement)]
 

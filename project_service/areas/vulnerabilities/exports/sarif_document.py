@@ -84,8 +84,8 @@ class _RunOfSeries:
             result |= {"ruleId": rule_id, "ruleIndex": self._index_of(rule_id, data)}
         if finding.uuid is not None:
             result["guid"] = finding.uuid
-        if place := _place(data["location"]):
-            result["locations"] = [place]
+        if sarif_location := _place(data["location"]):
+            result["locations"] = [sarif_location]
         if finding.report_type in ON_SITES and (request := _request(data["location"])):
             result["webRequest"] = request
         result["baselineState"] = _baseline_state(row)
@@ -158,16 +158,16 @@ def _escaped(value: str) -> str:
 
 def _place(location: Data) -> Data:
     """Return the file, its lines, and the function; empty without any."""
-    found: Data = {}
+    sarif_location: Data = {}
     if file := text_of_part(location.get("file")):
         physical: Data = {"artifactLocation": _artifact(file)}
         lines = {member: line_number(location.get(name)) for name, member in LINE_PARTS.items()}
         if lines["startLine"] is not None:
             physical["region"] = {name: number for name, number in lines.items() if number is not None}
-        found["physicalLocation"] = physical
+        sarif_location["physicalLocation"] = physical
     if method := text(location.get("method")):
-        found["logicalLocations"] = [{"fullyQualifiedName": method}]
-    return found
+        sarif_location["logicalLocations"] = [{"fullyQualifiedName": method}]
+    return sarif_location
 
 
 def _artifact(file: str) -> Data:
@@ -187,12 +187,12 @@ def _request(location: Data) -> Data:
 def _tags(data: Data) -> list[str]:
     """Return CWE and OWASP classes as tags, as code scanning services read them."""
     tags: list[str] = []
-    for one in data["identifiers"]:
-        kind, value = text(obj(one).get("external_type")).lower(), text(obj(one).get("external_id"))
+    for identifier in data["identifiers"]:
+        kind, value = text(obj(identifier).get("external_type")).lower(), text(obj(identifier).get("external_id"))
         if kind == "cwe" and value.isdigit():
             tags.append(f"external/cwe/cwe-{value.zfill(3)}")
         elif kind == "owasp":
-            tags.append(f"OWASP-{text(obj(one).get('name')) or value}")
+            tags.append(f"OWASP-{text(obj(identifier).get('name')) or value}")
     return list(dict.fromkeys(tags))
 
 
@@ -203,9 +203,9 @@ def _baseline_state(row: TrackedFindingState) -> str:
 
 
 def _suppression(row: TrackedFindingState) -> Data:
-    found: Data = {"kind": "external", "status": "accepted"}
+    suppression: Data = {"kind": "external", "status": "accepted"}
     if comment := comment_of(row):
-        found["justification"] = comment
+        suppression["justification"] = comment
     if reason := dismissal_reason(row):
-        found["properties"] = {"dismissal_reason": reason}
-    return found
+        suppression["properties"] = {"dismissal_reason": reason}
+    return suppression

@@ -29,5 +29,7 @@ def last_pipelines(project: Project) -> Chart:
     counted: dict[int, Counter[FindingSeverity]] = {pipeline.id: Counter() for pipeline in pipelines}
     for pipeline_id, number, count in rows:
         counted[pipeline_id][FindingRank.of(number).severity] += count
-    columns: list[tuple[Pipeline, Counter[FindingSeverity]]] = [(one, counted[one.id]) for one in pipelines]
+    columns: list[tuple[Pipeline, Counter[FindingSeverity]]] = [
+        (pipeline, counted[pipeline.id]) for pipeline in pipelines
+    ]
     return stacked(columns, WORST_FIRST)

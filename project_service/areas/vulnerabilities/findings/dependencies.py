@@ -70,15 +70,19 @@ def components_of(
 def managers_of(project: Project, branch: str | None) -> list[str]:
     """Return the package managers of the components of a branch."""
     bills = _newest_reports(project, branch, SecurityReport.format == BILL_FORMAT)
-    found = select(Component.package_manager).where(Component.report_id.in_(bills)).distinct()
-    return sorted(db.session.scalars(found))
+    statement = select(Component.package_manager).where(Component.report_id.in_(bills)).distinct()
+    return sorted(db.session.scalars(statement))
 
 
 def licenses_of(project: Project, branch: str | None) -> list[str]:
     """Return the names of the first ``MAX_LICENSES`` different licenses of the components of a branch, in order."""
     bills = _newest_reports(project, branch, SecurityReport.format == BILL_FORMAT)
-    found = select(_LICENSES).where(Component.report_id.in_(bills)).distinct().order_by(_LICENSES)
-    names = {one["name"] for text in db.session.scalars(found.limit(MAX_LICENSES)) for one in exact_json.loads(text)}
+    statement = select(_LICENSES).where(Component.report_id.in_(bills)).distinct().order_by(_LICENSES)
+    names = {
+        license_entry["name"]
+        for text in db.session.scalars(statement.limit(MAX_LICENSES))
+        for license_entry in exact_json.loads(text)
+    }
     return sorted(names)
 
 
@@ -92,10 +96,10 @@ def _is_licensed(name: str) -> ColumnElement[bool]:
 
 def with_findings(project: Project, branch: str | None, components: list[Component]) -> list[Dependency]:
     """Return components with the open findings of the newest reports of a branch about them, the worst first."""
-    found: dict[str, list[Finding]] = {}
+    by_package: dict[str, list[Finding]] = {}
     if components:
         reports = _newest_reports(project, branch, SecurityReport.report_type.in_(PACKAGE_TYPES))
-        packages = {f"{one.name}@{version}" for one in components for version in (one.version, "")}
+        packages = {f"{component.name}@{version}" for component in components for version in (component.version, "")}
         statement = select(Finding).where(
             Finding.report_id.in_(reports),
             Finding.package.in_(packages),
@@ -103,10 +107,10 @@ def with_findings(project: Project, branch: str | None, components: list[Compone
             Finding.dismissed.is_(False),
         )
         for finding in large_texts.load(statement.order_by(Finding.id)):
-            found.setdefault(finding.package or "", []).append(finding)
+            by_package.setdefault(finding.package or "", []).append(finding)
     return [
-        Dependency(project, one, sorted(_about(one, found), key=lambda finding: -finding.severity))
-        for one in components
+        Dependency(project, component, sorted(_about(component, by_package), key=lambda finding: -finding.severity))
+        for component in components
     ]
 
 

@@ -60,7 +60,7 @@ def meanings_in(
 
     ``with_places`` is false if no feedback names another place of a tracked finding.
     """
-    uuids = {one.finding_uuid for one in feedback if one.finding_uuid is not None}
+    uuids = {row.finding_uuid for row in feedback if row.finding_uuid is not None}
     tracked: frozenset[tuple[str, int]] = _tracked_of(feedback, uuids) if with_places else frozenset()
     carried: defaultdict[int, set[str]] = defaultdict(set)
     sole: defaultdict[int, set[str]] = defaultdict(set)
@@ -71,7 +71,7 @@ def meanings_in(
         for number, uuid in db.session.execute(with_uuid):
             if uuid is not None:
                 carried[number].add(uuid)
-        is_named = Finding.project_fingerprint.in_({one.meant for one in feedback})
+        is_named = Finding.project_fingerprint.in_({row.meant for row in feedback})
         by_fingerprint = _sole(Finding.pipeline_id, Finding.project_fingerprint).where(*of_pipelines, is_named)
         for number, fingerprint in db.session.execute(by_fingerprint):
             sole[number].add(fingerprint)
@@ -84,13 +84,13 @@ def _tracked_of(feedback: Collection[Feedback], uuids: set[str]) -> frozenset[tu
     if first is None:
         return frozenset()
     of_project = (Finding.project_id == first.project_id, Finding.tracked_id.is_not(None))
-    named = {one.meant for one in feedback if one.finding_uuid is None}
+    named = {row.meant for row in feedback if row.finding_uuid is None}
     statements = [
         select(column, Finding.tracked_id).where(*of_project, column.in_(values)).distinct()
         for column, values in ((Finding.uuid, uuids), (Finding.project_fingerprint, named))
         if values
     ]
-    rows = (row for one in statements for row in db.session.execute(one))
+    rows = (row for statement in statements for row in db.session.execute(statement))
     return frozenset((name, number) for name, number in rows if name is not None and number is not None)
 
 
@@ -108,18 +108,18 @@ def apply_dismissal(feedback: Feedback) -> None:
 
 def withdraw_dismissal(feedback: Feedback) -> None:
     """Reset ``dismissed`` for the findings that a dismissal matched and no other one matches."""
-    meant = and_(matched_by(feedback), Finding.dismissed.is_(True), Finding.suppressed.is_(False))
+    condition = and_(matched_by(feedback), Finding.dismissed.is_(True), Finding.suppressed.is_(False))
     others = select(Feedback).where(
         Feedback.project_id == feedback.project_id,
         Feedback.feedback_type == DISMISSAL,
         Feedback.id != feedback.id,
         or_(
-            Feedback.finding_uuid.in_(select(Finding.uuid).where(meant)),
-            Feedback.meant.in_(select(Finding.project_fingerprint).where(meant)),
+            Feedback.finding_uuid.in_(select(Finding.uuid).where(condition)),
+            Feedback.meant.in_(select(Finding.project_fingerprint).where(condition)),
         ),
     )
     remaining = db.session.scalars(others).all()
-    _set_dismissed(meant, False)
+    _set_dismissed(condition, False)
     for other in remaining:
         apply_dismissal(other)
 
@@ -148,14 +148,14 @@ def _dismiss_in(pipeline: Pipeline, *dismissals: ColumnElement[bool]) -> None:
         Finding.uuid.in_(select(Feedback.finding_uuid).where(*dismissals, Feedback.finding_uuid.is_not(None))),
         Finding.project_fingerprint.in_(select(Feedback.meant).where(*dismissals, by_fingerprint)),
     )
-    place = aliased(Finding)
+    named = aliased(Finding)
     without_uuid = select(Feedback.meant).where(*dismissals, Feedback.finding_uuid.is_(None))
-    of_project = (place.project_id == pipeline.project_id, place.tracked_id.is_not(None))
+    of_project = (named.project_id == pipeline.project_id, named.tracked_id.is_not(None))
     by_uuid = select(Feedback.finding_uuid).where(*dismissals, Feedback.finding_uuid.is_not(None))
     tracked = or_(
-        Finding.tracked_id.in_(select(place.tracked_id).where(*of_project, place.uuid.in_(by_uuid))),
+        Finding.tracked_id.in_(select(named.tracked_id).where(*of_project, named.uuid.in_(by_uuid))),
         Finding.tracked_id.in_(
-            select(place.tracked_id).where(*of_project, place.project_fingerprint.in_(without_uuid))
+            select(named.tracked_id).where(*of_project, named.project_fingerprint.in_(without_uuid))
         ),
     )
     means = or_(means, tracked)
@@ -198,12 +198,12 @@ def matched_by(feedback: Feedback) -> ColumnElement[bool]:
 
 def select_tracked(feedback: Feedback) -> Select[Any]:
     """Select the tracked findings of the places that a feedback names."""
-    place = aliased(Finding)
-    is_named = place.uuid == feedback.finding_uuid
+    named = aliased(Finding)
+    is_named = named.uuid == feedback.finding_uuid
     if feedback.finding_uuid is None:
-        is_named = place.project_fingerprint == feedback.meant
-    of_project = (place.project_id == feedback.project_id, place.tracked_id.is_not(None))
-    return select(place.tracked_id).where(*of_project, is_named)
+        is_named = named.project_fingerprint == feedback.meant
+    of_project = (named.project_id == feedback.project_id, named.tracked_id.is_not(None))
+    return select(named.tracked_id).where(*of_project, is_named)
 
 
 def _sole(*columns: Any, finding: type[Finding] = Finding) -> Select[Any]:
@@ -222,9 +222,9 @@ def _set_dismissed(condition: ColumnElement[bool], dismissed: bool) -> None:
         .values(dismissed=dismissed)
         .execution_options(synchronize_session=False)
     )
-    sort = (Finding.pipeline_id, Finding.sort)
+    rank = (Finding.pipeline_id, Finding.sort)
     counted = db.session.execute(
-        select(*sort, func.count()).where(condition, Finding.kept.is_(True)).group_by(*sort)
+        select(*rank, func.count()).where(condition, Finding.kept.is_(True)).group_by(*rank)
     ).all()
     db.session.execute(
         update(Finding).where(condition).values(dismissed=dismissed).execution_options(synchronize_session=False)

@@ -119,12 +119,12 @@ class BranchQuery:
     @classmethod
     def of_request(cls, project: Project) -> BranchQuery:
         """Read the address; values that do not exist are ignored."""
-        shown = request.args.get("state", "")
-        states = STATES_SHOWN.get(shown, OPEN) if request.args.get("scope") != ALL else STATES_SHOWN["undecided"]
+        chosen = request.args.get("state", "")
+        states = STATES_SHOWN.get(chosen, OPEN) if request.args.get("scope") != ALL else STATES_SHOWN["undecided"]
         return cls(
             project,
             request.args.get("branch") or queries.default_branch(project),
-            shown if shown in STATES_SHOWN else "",
+            chosen if chosen in STATES_SHOWN else "",
             {
                 **_filters(),
                 "state": states,
@@ -169,7 +169,9 @@ def _dismiss(query: BranchQuery) -> bulk.BulkDismissal:
     selected = query.statement(state=OPEN)
     if "all" not in request.form:
         numbers = [whole_number(text) for text in request.form.getlist("findings")[:LARGEST_SIZE]]
-        selected = selected.where(TrackedFindingState.tracked_id.in_([one for one in numbers if one is not None]))
+        selected = selected.where(
+            TrackedFindingState.tracked_id.in_([number for number in numbers if number is not None])
+        )
     return bulk.dismiss_findings(
         current_user(), query.project, selected, dismissal_reason=reason, comment=comment or None
     )

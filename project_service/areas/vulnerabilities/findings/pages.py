@@ -69,8 +69,8 @@ def list_dependencies(project: Project) -> str:
     search, manager = request.args.get("search", "").strip(), request.args.get("package_manager", "")
     license_name = request.args.get("license", "")
     filters = {"package_manager": [manager] if manager else [], "license": [license_name] if license_name else []}
-    found = dependencies.components_of(project, branch, search=search, **filters)
-    page = read_page(found, request.args.get("page"))
+    components = dependencies.components_of(project, branch, search=search, **filters)
+    page = read_page(components, request.args.get("page"))
     return render_template(
         "vulnerabilities/dependencies.html",
         project=project,
@@ -170,9 +170,9 @@ def _acted(project: Project, finding: Finding, act: Any) -> ResponseReturnValue:
     form = Form()
     if form.accepted(act):
         return redirect(_address(finding))
-    shown = DismissForm(formdata=None)
-    shown.problems = form.problems
-    return _page(project, queries.find_finding(project, finding.id), shown), 422
+    dismiss_form = DismissForm(formdata=None)
+    dismiss_form.problems = form.problems
+    return _page(project, queries.find_finding(project, finding.id), dismiss_form), 422
 
 
 def _page(project: Project, finding: Finding, form: DismissForm) -> str:
@@ -196,7 +196,7 @@ def _source(project: Project, finding: Finding) -> str:
     file, pipeline = finding.data["location"].get("file"), finding.pipeline
     if not isinstance(file, str) or not file:
         return ""
-    revisions = [one for one in (pipeline.sha, pipeline.ref) if one]
+    revisions = [revision for revision in (pipeline.sha, pipeline.ref) if revision]
     revision = contents.revision_with_file(project, revisions, file)
     return "" if revision is None else blob_path(finding, revision)
 

@@ -91,18 +91,18 @@ def findings_of(pipeline: Pipeline | None, *, scope: str = "dismissed", **wanted
         return Findings(None)
     of_pipeline = SecurityReport.pipeline_id == pipeline.id
     report_types = db.session.scalars(select(SecurityReport.report_type).where(of_pipeline).order_by(SecurityReport.id))
-    turns = {kind: turn for turn, kind in enumerate(dict.fromkeys(report_types))}
+    turns = {kind: position for position, kind in enumerate(dict.fromkeys(report_types))}
     tallies = select(FindingCount.sort, FindingCount.found, FindingCount.dismissed).where(
         FindingCount.pipeline_id == pipeline.id
     )
     dismissed_too = scope == ALL
     tallied = [
-        Tallied(sort, listed)
-        for number, found, dismissed in db.session.execute(tallies)
-        if (listed := found - (0 if dismissed_too else dismissed))
-        and _is_wanted(sort := FindingRank.of(number), wanted)
+        Tallied(rank, listed)
+        for number, found_count, dismissed in db.session.execute(tallies)
+        if (listed := found_count - (0 if dismissed_too else dismissed))
+        and _is_wanted(rank := FindingRank.of(number), wanted)
     ]
-    tallied.sort(key=lambda one: (-one.sort.severity, -one.sort.confidence, turns[one.sort.report_type]))
+    tallied.sort(key=lambda row: (-row.sort.severity, -row.sort.confidence, turns[row.sort.report_type]))
     return Findings(pipeline, tuple(tallied), dismissed_too)
 
 
@@ -138,25 +138,25 @@ class Findings:
         if self.pipeline is None:
             return []
         whole: list[int] = []
-        found: list[Finding] = []
+        findings: list[Finding] = []
         loaded = selectinload(Finding.report), selectinload(Finding.pipeline), NO_LAZY_LOADING
         listed = select(Finding).where(*self._conditions(self.pipeline)).options(*loaded)
-        for sort, count in self.tallied:
+        for rank, count in self.tallied:
             taken = max(min(count - offset, limit), 0)
             if taken == count:
-                whole.append(sort.number)
+                whole.append(rank.number)
             elif taken:
                 # the index alone selects these rows: only they are read
-                of_sort = select(Finding.id).where(*self._conditions(self.pipeline), Finding.sort == sort.number)
+                of_sort = select(Finding.id).where(*self._conditions(self.pipeline), Finding.sort == rank.number)
                 cut = of_sort.order_by(Finding.place).offset(offset).limit(taken)
-                found += large_texts.load(listed.where(Finding.id.in_(cut)))
+                findings += large_texts.load(listed.where(Finding.id.in_(cut)))
             offset, limit = max(offset - count, 0), limit - taken
             if not limit:
                 break
         if whole:
-            found += large_texts.load(listed.where(Finding.sort.in_(whole)))
-        turns = {tallied.sort.number: turn for turn, tallied in enumerate(self.tallied)}
-        return sorted(found, key=lambda one: (turns[one.sort], one.place))
+            findings += large_texts.load(listed.where(Finding.sort.in_(whole)))
+        turns = {tallied.sort.number: position for position, tallied in enumerate(self.tallied)}
+        return sorted(findings, key=lambda finding: (turns[finding.sort], finding.place))
 
     def _conditions(self, pipeline: Pipeline) -> Iterable[ColumnElement[bool]]:
         yield Finding.pipeline_id == pipeline.id
@@ -169,28 +169,28 @@ def prepare(findings: list[Finding]) -> None:
     """Set ``remediations`` and ``feedback`` of findings; the number of statements is constant."""
     remediations = _remediations_of(findings)
     feedback, has_moved = _feedback_on(findings)
-    pipeline_ids = {one.pipeline_id for one in findings} if feedback else set()
+    pipeline_ids = {finding.pipeline_id for finding in findings} if feedback else set()
     meanings = meanings_in(pipeline_ids, feedback, with_places=has_moved)
-    seen = _seen(findings)
+    seen_times = _seen(findings)
     for finding in findings:
         data = remediations.get((finding.report_id, finding.remediation))
         finding.remediations = None if data is None else [data]
-        times = seen.get((finding.tracked_id, finding.pipeline.ref), (None, None))
+        times = seen_times.get((finding.tracked_id, finding.pipeline.ref), (None, None))
         finding.first_seen_at, finding.last_seen_at = times
-        meant = (one for one in feedback if meanings[finding.pipeline_id].mean(one, finding))
-        finding.feedback = _about(finding, meant)
+        matching = (row for row in feedback if meanings[finding.pipeline_id].mean(row, finding))
+        finding.feedback = _about(finding, matching)
 
 
 def _seen(findings: Collection[Finding]) -> dict[tuple[int | None, str], tuple[dt.datetime, dt.datetime]]:
     """Return when the tracked findings were first seen, and last seen on the branches of the findings."""
-    ids = {one.tracked_id for one in findings if one.tracked_id is not None}
+    ids = {finding.tracked_id for finding in findings if finding.tracked_id is not None}
     if not ids:
         return {}
     state = TrackedFindingState
     rows = db.session.execute(
         select(state.tracked_id, state.ref, TrackedFinding.first_seen_at, state.last_seen_at)
         .join(TrackedFinding, TrackedFinding.id == state.tracked_id)
-        .where(state.tracked_id.in_(ids), state.ref.in_({one.pipeline.ref for one in findings}))
+        .where(state.tracked_id.in_(ids), state.ref.in_({finding.pipeline.ref for finding in findings}))
     )
     return {(tracked_id, ref): (first, last) for tracked_id, ref, first, last in rows}
 
@@ -217,18 +217,18 @@ def dismissals_meaning(finding: Finding) -> list[Feedback]:
     statement = select(Feedback).where(
         Feedback.project_id == finding.project_id, Feedback.feedback_type == DISMISSAL, named
     )
-    found = db.session.scalars(statement.order_by(Feedback.id).options(joinedload(Feedback.author))).all()
-    meanings = meanings_in([finding.pipeline_id], found)[finding.pipeline_id]
-    return [one for one in found if meanings.mean(one, finding)]
+    dismissals = db.session.scalars(statement.order_by(Feedback.id).options(joinedload(Feedback.author))).all()
+    meanings = meanings_in([finding.pipeline_id], dismissals)[finding.pipeline_id]
+    return [dismissal for dismissal in dismissals if meanings.mean(dismissal, finding)]
 
 
 def _names_place_of(tracked_ids: Collection[int]) -> ColumnElement[bool]:
     """Whether feedback names a place of a tracked finding."""
-    place = aliased(Finding)
-    of_tracked = place.tracked_id.in_(tracked_ids)
-    by_fingerprint = Feedback.meant.in_(select(place.project_fingerprint).where(of_tracked))
+    named = aliased(Finding)
+    of_tracked = named.tracked_id.in_(tracked_ids)
+    by_fingerprint = Feedback.meant.in_(select(named.project_fingerprint).where(of_tracked))
     return or_(
-        Feedback.finding_uuid.in_(select(place.uuid).where(of_tracked, place.uuid.is_not(None))),
+        Feedback.finding_uuid.in_(select(named.uuid).where(of_tracked, named.uuid.is_not(None))),
         and_(Feedback.finding_uuid.is_(None), by_fingerprint),
     )
 
@@ -270,8 +270,8 @@ def contradict(pipeline: Pipeline | None, uuid: str | None, project_fingerprint:
     carried = select(Finding.project_fingerprint).where(
         Finding.project_id == pipeline.project_id, Finding.uuid == uuid, Finding.pipeline_id == pipeline.id
     )
-    known = db.session.scalars(carried).all()
-    return bool(known) and project_fingerprint not in known
+    fingerprints = db.session.scalars(carried).all()
+    return bool(fingerprints) and project_fingerprint not in fingerprints
 
 
 def share_fingerprint(pipeline: Pipeline | None, project_fingerprint: str) -> bool:
@@ -294,12 +294,12 @@ def _is_wanted(sort: FindingRank, wanted: Mapping[str, Collection[str]]) -> bool
 
 
 def _remediations_of(findings: Iterable[Finding]) -> dict[tuple[int, int | None], dict[str, Any]]:
-    wanted = {(one.report_id, one.remediation) for one in findings if one.remediation is not None}
+    wanted = {(finding.report_id, finding.remediation) for finding in findings if finding.remediation is not None}
     if not wanted:
         return {}
     key = Remediation.report_id, Remediation.position
-    found = db.session.execute(select(*key, Remediation.data).where(tuple_(*key).in_(wanted)))
-    return {(report_id, position): data for report_id, position, data in found}
+    rows = db.session.execute(select(*key, Remediation.data).where(tuple_(*key).in_(wanted)))
+    return {(report_id, position): data for report_id, position, data in rows}
 
 
 def _feedback_on(findings: Collection[Finding]) -> tuple[Sequence[Feedback], bool]:
@@ -310,17 +310,17 @@ def _feedback_on(findings: Collection[Finding]) -> tuple[Sequence[Feedback], boo
         Feedback.project_id == next(iter(findings)).project_id, Feedback.feedback_type.in_(FEEDBACK_TYPES)
     )
     # by uuid and by fingerprint, each by an index of its own
-    by_uuid = of_project.where(Feedback.finding_uuid.in_({one.uuid for one in findings if one.uuid}))
-    by_fingerprint = of_project.where(Feedback.meant.in_({one.project_fingerprint for one in findings}))
-    statements = [select(one.subquery(), literal(False)) for one in (by_uuid, by_fingerprint)]
-    if tracked_ids := {one.tracked_id for one in findings if one.tracked_id is not None}:
+    by_uuid = of_project.where(Feedback.finding_uuid.in_({finding.uuid for finding in findings if finding.uuid}))
+    by_fingerprint = of_project.where(Feedback.meant.in_({finding.project_fingerprint for finding in findings}))
+    statements = [select(statement.subquery(), literal(False)) for statement in (by_uuid, by_fingerprint)]
+    if tracked_ids := {finding.tracked_id for finding in findings if finding.tracked_id is not None}:
         by_place = of_project.where(_names_place_of(tracked_ids))
         statements.append(select(by_place.subquery(), literal(True)))
-    found = db.session.execute(union_all(*statements)).all()
-    ids = {number for number, _ in found}
+    rows = db.session.execute(union_all(*statements)).all()
+    ids = {number for number, _ in rows}
     if not ids:
         return (), False
-    has_moved = ids != {number for number, is_place in found if not is_place}
+    has_moved = ids != {number for number, is_place in rows if not is_place}
     feedback = select(Feedback).where(Feedback.id.in_(ids)).order_by(Feedback.id)
     loaded = (
         selectinload(Feedback.author),
@@ -334,12 +334,12 @@ def _feedback_on(findings: Collection[Finding]) -> tuple[Sequence[Feedback], boo
 
 def _about(finding: Finding, feedback: Iterable[Feedback]) -> dict[str, Feedback]:
     """One of each type: what names the uuid of the finding goes before what names its fingerprint."""
-    found: dict[str, Feedback] = {}
+    by_type: dict[str, Feedback] = {}
     for row in feedback:
         if row.category != finding.report_type:
             continue
         if finding.uuid is not None and row.finding_uuid == finding.uuid:
-            found[row.feedback_type] = row
+            by_type[row.feedback_type] = row
         else:
-            found.setdefault(row.feedback_type, row)
-    return found
+            by_type.setdefault(row.feedback_type, row)
+    return by_type

@@ -66,8 +66,8 @@ def list_vulnerability_findings(project: Project, fields: dict[str, Any]) -> Wit
 @api.paged
 def list_tracked_findings(project: Project, fields: dict[str, Any]) -> WithSchema:
     """List the findings of a branch across its reports, with their state, by default those of the default branch."""
-    found = tracking_queries.tracked_findings_of(project, fields.pop("branch", None), **fields)
-    return WithSchema(TrackedFindingSchema, OrderedRows(found), tracking_queries.prepare)
+    statement = tracking_queries.tracked_findings_of(project, fields.pop("branch", None), **fields)
+    return WithSchema(TrackedFindingSchema, OrderedRows(statement), tracking_queries.prepare)
 
 
 @api.get("/projects/<project>/tracked_findings/export", is_long=True)
@@ -99,8 +99,8 @@ def show_security_gate(project: Project, fields: dict[str, Any]) -> dict[str, An
 def list_dependencies(project: Project, fields: dict[str, Any]) -> WithSchema:
     """List the components of the newest bills of materials of a branch, by default of the default branch."""
     branch = fields.pop("branch", None)
-    found = dependencies.components_of(project, branch, **fields)
-    return WithSchema(DependencySchema, found, lambda rows: dependencies.with_findings(project, branch, rows))
+    components = dependencies.components_of(project, branch, **fields)
+    return WithSchema(DependencySchema, components, lambda rows: dependencies.with_findings(project, branch, rows))
 
 
 @api.get("/projects/<project>/vulnerabilities")
@@ -122,10 +122,10 @@ def create_security_report(project: Project, fields: dict[str, Any]) -> Any:
     file, report_type = fields.pop("file"), fields.pop("report_type", None)
     ref, sha = (_either(fields, *names) for names in (("ref", "branch"), ("sha", "commit")))
     options = {name: value for name in GATE_OPTIONS if (value := fields.pop(name, None)) not in (None, False)}
-    found = ingestion.ingest(
+    ingested = ingestion.ingest(
         project, file, report_type, **fields | {"ref": ref, "sha": sha}, gate_options=options or None
     )
-    return json_response(IngestedSchema.dump_value(found)) if found.pipeline_id is None else found
+    return json_response(IngestedSchema.dump_value(ingested)) if ingested.pipeline_id is None else ingested
 
 
 def _either(fields: dict[str, Any], name: str, other_name: str) -> str | None:

@@ -53,8 +53,8 @@ def _line(value: Any) -> str:
 
 def _feedback_of(feedback_type: str) -> fields.Computed:
     def shown(finding: Finding) -> Any:
-        found = finding.feedback.get(feedback_type)
-        return None if found is None else FeedbackSchema.dump_value(found)
+        feedback = finding.feedback.get(feedback_type)
+        return None if feedback is None else FeedbackSchema.dump_value(feedback)
 
     return fields.Computed(shown, type="object")
 
@@ -307,8 +307,8 @@ class DependencyFilterSchema(Schema):
 def _findings_of(dependency: Any) -> list[dict[str, Any]]:
     path = f"/{dependency.project.full_path}/-/security/findings"
     return [
-        {"name": one.data["name"], "severity": one.severity.text, "url": urls.absolute(f"{path}/{one.id}")}
-        for one in dependency.findings
+        {"name": finding.data["name"], "severity": finding.severity.text, "url": urls.absolute(f"{path}/{finding.id}")}
+        for finding in dependency.findings
     ]
 
 

@@ -187,10 +187,10 @@ def _checked(fields: Mapping[str, Any]) -> dict[str, Any]:
 def _pipeline(project: Project, pipeline_id: int | None) -> Pipeline | None:
     if pipeline_id is None:
         return None
-    found = queries.requested_pipeline(project, str(pipeline_id))
-    if found is None:
+    pipeline = queries.requested_pipeline(project, str(pipeline_id))
+    if pipeline is None:
         raise Unprocessable(["Pipeline must belong to the project"])
-    return db.session.get_one(Pipeline, found.id)
+    return db.session.get_one(Pipeline, pipeline.id)
 
 
 def _write(feedback: Feedback, author: User, pipeline: Pipeline | None, fields: dict[str, Any]) -> None:
@@ -210,10 +210,10 @@ def _write(feedback: Feedback, author: User, pipeline: Pipeline | None, fields: 
 
 def _merge_request(project: Project, iid: int | None) -> MergeRequest:
     statement = select(MergeRequest).where(MergeRequest.project_id == project.id, MergeRequest.iid == iid)
-    found = db.session.scalar(statement) if iid is not None else None
-    if found is None:
+    merge_request = db.session.scalar(statement) if iid is not None else None
+    if merge_request is None:
         raise Unprocessable(["Merge request can't be blank"])
-    return found
+    return merge_request
 
 
 def _create_issue(author: User, project: Project, finding: Finding | None, sent: dict[str, Any]) -> Issue:
@@ -233,17 +233,17 @@ def _description(data: dict[str, Any]) -> str:
     """Return the description of the issue in Markdown."""
     blocks = [f"### Description:\n\n{data['description']}"] if data.get("description") else []
     location = data.get("location")
-    place = lines_of(location) if isinstance(location, dict) else ""
-    facts = [("Severity", data.get("severity")), ("Confidence", data.get("confidence")), ("Location", place)]
+    lines = lines_of(location) if isinstance(location, dict) else ""
+    facts = [("Severity", data.get("severity")), ("Confidence", data.get("confidence")), ("Location", lines)]
     if written := "\n".join(f"* {name}: {value}" for name, value in facts if value):
         blocks.append(written)
     if data.get("solution"):
         blocks.append(f"### Solution:\n\n{data['solution']}")
     for title, name in (("Identifiers", "identifiers"), ("Links", "links")):
         listed = data.get(name)
-        items = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+        items = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
         if items:
-            blocks.append(f"### {title}:\n\n" + "\n".join(f"* {_linked(one)}" for one in items))
+            blocks.append(f"### {title}:\n\n" + "\n".join(f"* {_linked(item)}" for item in items))
     return "\n\n".join(blocks)
 
 

@@ -55,8 +55,8 @@ def _finding(result: Data, section: ScannerSection, paths: Paths, pointer: str) 
     line = shapes.line_number(result.get("line_number"))
     if line is not None:
         lines = result.get("line_range")
-        numbers = (shapes.line_number(one) for one in (lines if isinstance(lines, list) else ()))
-        location |= {"start_line": line, "end_line": max([line, *(one for one in numbers if one is not None)])}
+        numbers = (shapes.line_number(line_text) for line_text in (lines if isinstance(lines, list) else ()))
+        location |= {"start_line": line, "end_line": max([line, *(number for number in numbers if number is not None)])}
         for name, key in (("start_column", "col_offset"), ("end_column", "end_col_offset")):
             column = shapes.whole(result.get(key))
             if column is not None and 0 <= column < shapes.MAX_LINE:

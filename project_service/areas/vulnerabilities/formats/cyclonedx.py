@@ -52,10 +52,10 @@ def read(top: Data, reading: Reading) -> Iterator[ReportEntry | SkippedEntries]:
     section.ended = text(metadata.get("timestamp")) or None
     components = Components(top, is_container=section.default_type == CONTAINER_SCANNING)
     reading.components = cyclonedx_components.listed(top, components)
-    found = top.get("vulnerabilities")
-    if found is not None and not isinstance(found, list | Entries):
+    vulnerabilities = top.get("vulnerabilities")
+    if vulnerabilities is not None and not isinstance(vulnerabilities, list | Entries):
         raise BrokenReport(FAILED, "must be an array", "/vulnerabilities")
-    pairs = _pairs(found or (), components, section, reading)
+    pairs = _pairs(vulnerabilities or (), components, section, reading)
     entries = shapes.within_limit(pairs, "vulnerabilities of components", FORM, "/vulnerabilities")
     is_empty = True
     for item in entries:
@@ -68,7 +68,7 @@ def read(top: Data, reading: Reading) -> Iterator[ReportEntry | SkippedEntries]:
             yield vulnerability.entry(affected, components, reading, pointer)
         except BrokenEntry:
             yield reading.broken(section, pointer)
-    if is_empty and (found is None or reading.options.report_type is None):
+    if is_empty and (vulnerabilities is None or reading.options.report_type is None):
         section.complete = False
         reading.warn("inventory_only", "/vulnerabilities")
 
@@ -84,8 +84,8 @@ def _check_version(top: Data, reading: Reading) -> None:
 
 def _scanner(metadata: Data) -> Scanner:
     tools = metadata.get("tools")
-    found = tools if isinstance(tools, list) else obj(tools).get("components")
-    first = obj(next(iter(found), None)) if isinstance(found, list) else {}
+    scanner_tools = tools if isinstance(tools, list) else obj(tools).get("components")
+    first = obj(next(iter(scanner_tools), None)) if isinstance(scanner_tools, list) else {}
     name = shapes.cut(text(first.get("name")).strip(), shapes.MAX_NAME_LENGTH)
     if not name:
         return Scanner("cyclonedx", "CycloneDX")
@@ -114,7 +114,7 @@ class _Vulnerability:
         source = obj(data.get("source"))
         self._severity = _severity(data, text(source.get("name")))
         advisories = shapes.members(data.get("advisories"))
-        urls = [(text(one.get("url")), text(one.get("title"))) for one in advisories]
+        urls = [(text(advisory.get("url")), text(advisory.get("title"))) for advisory in advisories]
         self._urls = [*urls, (text(source.get("url")), "")]
         try:
             self._identifiers = _identifiers(data, source, section, self._texts[0])
@@ -156,18 +156,18 @@ def _pairs(
 
     One that is named twice is one; of more than ``MAX_AFFECTED`` the rest is left out.
     """
-    for number, one in enumerate(vulnerabilities):
-        pointer, data = f"/vulnerabilities/{number}", obj(one)
+    for number, raw in enumerate(vulnerabilities):
+        pointer, data = f"/vulnerabilities/{number}", obj(raw)
         vulnerability, affects = _Vulnerability(data, section), data.get("affects")
         if not isinstance(affects, list) or not affects:
             yield vulnerability, _Affected(None), pointer
             continue
         places: dict[_Affected, int] = {}
-        for place, item in enumerate(affects):
+        for index, item in enumerate(affects):
             for affected in _affected(obj(item), components):
-                places.setdefault(affected, place)
-        for affected, place in islice(places.items(), shapes.MAX_AFFECTED):
-            yield vulnerability, affected, f"{pointer}/affects/{place}"
+                places.setdefault(affected, index)
+        for affected, index in islice(places.items(), shapes.MAX_AFFECTED):
+            yield vulnerability, affected, f"{pointer}/affects/{index}"
         if (left := len(places) - shapes.MAX_AFFECTED) > 0:
             reading.warn("over_limit", pointer)
             yield SkippedEntries(section, shapes.LIMIT, pointer, left)
@@ -180,14 +180,14 @@ def _affected(affects: Data, components: Components) -> Iterator[_Affected]:
     """
     reference = text(affects.get("ref"))
     listed = affects.get("versions")
-    versions = [one for one in objs(listed) if _version(one)] if isinstance(listed, list) else []
-    known = components.by_reference.get(_name_of(reference))
-    own = known.version if known is not None else ""
+    versions = [entry for entry in objs(listed) if _version(entry)] if isinstance(listed, list) else []
+    component = components.by_reference.get(_name_of(reference))
+    own = component.version if component is not None else ""
     if not versions:
         yield _Affected(reference)
         return
-    unaffected = {_version(one) for one in versions if one.get("status") == UNAFFECTED}
-    open_ = [version for one in versions if (version := _version(one)) and one.get("status") != UNAFFECTED]
+    unaffected = {_version(entry) for entry in versions if entry.get("status") == UNAFFECTED}
+    open_ = [version for entry in versions if (version := _version(entry)) and entry.get("status") != UNAFFECTED]
     if not open_ or own in unaffected:
         yield _Affected(reference, is_unaffected=True)
     elif own:
@@ -211,18 +211,18 @@ def _identifiers(vulnerability: Data, source: Data, section: ScannerSection, des
     if not own and not description.strip():
         raise BrokenEntry
     issuer = shapes.slug(text(source.get("name"))) or section.scanner.id
-    references = [(one.get("id"), None) for one in shapes.members(vulnerability.get("references"))]
-    found = identifying.advisories([(own, source.get("url")), *references], issuer)
-    if not found:
-        found = [identifying.identifier(f"{section.scanner.id}_message", shapes.title(description))]
-    return [*found, *identifying.weaknesses(_list(vulnerability.get("cwes")))]
+    references = [(reference.get("id"), None) for reference in shapes.members(vulnerability.get("references"))]
+    identifiers = identifying.advisories([(own, source.get("url")), *references], issuer)
+    if not identifiers:
+        identifiers = [identifying.identifier(f"{section.scanner.id}_message", shapes.title(description))]
+    return [*identifiers, *identifying.weaknesses(_list(vulnerability.get("cwes")))]
 
 
 def _package(reference: str, components: Components, reading: Reading, pointer: str) -> Package:
     name = _name_of(reference)
-    known = components.by_reference.get(name)
-    if known is not None:
-        return known
+    package = components.by_reference.get(name)
+    if package is not None:
+        return package
     reading.warn("unresolved_ref", pointer)
     if not name.strip():
         raise BrokenEntry
@@ -239,12 +239,12 @@ def _severity(vulnerability: Data, source: str) -> FindingSeverity:
         return of_other, METHODS.index(method if method in METHODS else "")
 
     for rating in sorted(ratings, key=priority):
-        found = severity_word(rating.get("severity"))
+        severity = severity_word(rating.get("severity"))
         score = rating.get("score")
         if not text(rating.get("severity")) and text(rating.get("method")) not in NOT_CVSS:
-            found = FindingSeverity.INFO if type(score) in (int, float) and score == 0 else severity_score(score)
-        if found not in (None, FindingSeverity.UNKNOWN):
-            return found or FindingSeverity.UNKNOWN
+            severity = FindingSeverity.INFO if type(score) in (int, float) and score == 0 else severity_score(score)
+        if severity not in (None, FindingSeverity.UNKNOWN):
+            return severity or FindingSeverity.UNKNOWN
     return FindingSeverity.UNKNOWN
 
 

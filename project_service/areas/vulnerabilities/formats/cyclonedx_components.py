@@ -49,13 +49,13 @@ class Components:
 
     def package(self, component: Data) -> Package:
         """Return the package of a component, with its place."""
-        found = package_of_purl(text(component.get("purl")))
-        if found is None:
+        package = package_of_purl(text(component.get("purl")))
+        if package is None:
             group, name = text(component.get("group")), text(component.get("name"))
-            found = Package(f"{group}/{name}" if group else name, text(component.get("version")))
-        elif not found.version:
-            found = replace(found, version=text(component.get("version")))
-        return self.placed(found, _file(component))
+            package = Package(f"{group}/{name}" if group else name, text(component.get("version")))
+        elif not package.version:
+            package = replace(package, version=text(component.get("version")))
+        return self.placed(package, _file(component))
 
     def placed(self, package: Package, file: str = "") -> Package:
         """Return a package with its place."""
@@ -65,20 +65,20 @@ class Components:
 def listed(top: Data, components: Components) -> list[Data]:
     """Return the entries of the list of dependencies, each package once."""
     direct = _direct(top, components.root_reference)
-    found: dict[Any, Data] = {}
+    entries: dict[Any, Data] = {}
     for component in every(top):
         if component.get("type") not in LISTED_TYPES:
             continue
         package, purl = components.package(component), text(component.get("purl"))
         is_direct = None if direct is None else text(component.get("bom-ref")) in direct
         key = purl or (package.name, package.version)
-        if key in found:
-            found[key]["direct"] = found[key]["direct"] or is_direct
+        if key in entries:
+            entries[key]["direct"] = entries[key]["direct"] or is_direct
             continue
         is_short = fits_index(f"{package.name}@{package.version}") and len(purl) <= shapes.MAX_PATH_LENGTH
         if not package.name or not is_short:
             continue
-        found[key] = {
+        entries[key] = {
             "name": package.name,
             "version": package.version,
             "package_manager": package.manager,
@@ -88,7 +88,7 @@ def listed(top: Data, components: Components) -> list[Data]:
             "direct": is_direct,
             "licenses": _licenses(component),
         }
-    return list(found.values())
+    return list(entries.values())
 
 
 def every(top: Data) -> Iterator[Data]:
@@ -126,29 +126,29 @@ def _direct(top: Data, root: str) -> set[str] | None:
     dependencies = top.get("dependencies")
     if not root or not isinstance(dependencies, list | Entries):
         return None
-    for one in objs(dependencies):
-        if one.get("ref") == root:
-            found = one.get("dependsOn")
-            return {text(reference) for reference in found} if isinstance(found, list) else set()
+    for dependency in objs(dependencies):
+        if dependency.get("ref") == root:
+            depends_on = dependency.get("dependsOn")
+            return {text(reference) for reference in depends_on} if isinstance(depends_on, list) else set()
     return None
 
 
 def _licenses(component: Data) -> list[Data]:
-    found: dict[str, Data] = {}
+    licenses_by_name: dict[str, Data] = {}
     licenses = component.get("licenses")
-    for one in objs(licenses if isinstance(licenses, list) else ()):
-        license_ = obj(one.get("license"))
-        name = text(one.get("expression")) or text(license_.get("id")) or text(license_.get("name"))
-        if name and len(found) < shapes.MAX_LINKS:
+    for choice in objs(licenses if isinstance(licenses, list) else ()):
+        license_ = obj(choice.get("license"))
+        name = text(choice.get("expression")) or text(license_.get("id")) or text(license_.get("name"))
+        if name and len(licenses_by_name) < shapes.MAX_LINKS:
             name = shapes.cut(name, shapes.MAX_NAME_LENGTH)
-            found.setdefault(name, {"name": name, "url": web(license_.get("url"))})
-    return list(found.values())
+            licenses_by_name.setdefault(name, {"name": name, "url": web(license_.get("url"))})
+    return list(licenses_by_name.values())
 
 
 def _file(holder: Data) -> str:
     properties = holder.get("properties")
     values = {
-        text(one.get("name")): text(one.get("value"))
-        for one in objs(properties if isinstance(properties, list) else ())
+        text(pair.get("name")): text(pair.get("value"))
+        for pair in objs(properties if isinstance(properties, list) else ())
     }
     return next((values[name] for name in FILE_PROPERTIES if values.get(name)), "")

@@ -100,17 +100,17 @@ def format_of(top: Any, report_type: str | None) -> Format:
         BrokenReport: it has none that is taken, or one whose reports are not of the type that was given.
 
     """
-    found = next((one for fits, one in FORMATS if fits(top)), None)
-    if found is None:
+    detected = next((report_format for fits, report_format in FORMATS if fits(top)), None)
+    if detected is None:
         _refuse_others(top)
         if report_type is None:
             raise BrokenReport(UNKNOWN, NOTHING_FITS)
         _refuse_content_elsewhere(top)
-        found = GITLAB
-    if report_type is not None and found.types and report_type not in found.types:
-        reason = f"{found.title} reports are {' or '.join(found.types)}, not {report_type}"
-        raise BrokenReport(f"{found.title} report parsing failed", reason)
-    return found
+        detected = GITLAB
+    if report_type is not None and detected.types and report_type not in detected.types:
+        reason = f"{detected.title} reports are {' or '.join(detected.types)}, not {report_type}"
+        raise BrokenReport(f"{detected.title} report parsing failed", reason)
+    return detected
 
 
 def _refuse_content_elsewhere(top: Any) -> None:
@@ -122,8 +122,8 @@ def _refuse_content_elsewhere(top: Any) -> None:
         return
     for name, value in top.items():
         if name not in GITLAB_KEYS and (is_list(value) or isinstance(value, dict)) and any(True for _ in value):
-            shown = shapes.cut(name, MAX_SHOWN_LENGTH)
-            raise BrokenReport(UNKNOWN, f"it has {shown} and no vulnerabilities: {OF_NONE}")
+            shown_name = shapes.cut(name, MAX_SHOWN_LENGTH)
+            raise BrokenReport(UNKNOWN, f"it has {shown_name} and no vulnerabilities: {OF_NONE}")
 
 
 def begins_as_gitlab_report(file: IO[bytes]) -> bool:
@@ -142,7 +142,7 @@ def type_of_gitlab_report(top: Any) -> str:
     named = text(obj(obj(top).get("scan")).get("type"))
     if named in REPORT_TYPES:
         return named
-    categories = {text(one.get("category")) for one in objs(obj(top).get("vulnerabilities"))}
+    categories = {text(vulnerability.get("category")) for vulnerability in objs(obj(top).get("vulnerabilities"))}
     only = categories.pop() if len(categories) == 1 else ""
     if only in REPORT_TYPES:
         return only
@@ -156,7 +156,7 @@ def is_list(value: Any) -> bool:
 
 def every(value: Any, fits: Callable[[Data], bool]) -> bool:
     """Whether a value is a list of nothing but objects that fit."""
-    return is_list(value) and all(isinstance(one, dict) and fits(one) for one in value)
+    return is_list(value) and all(isinstance(element, dict) and fits(element) for element in value)
 
 
 def first_of(value: Any) -> Data:
@@ -172,7 +172,7 @@ def _is_trivy(top: Any) -> bool:
     if isinstance(top, dict):
         of_cluster = "ClusterName" in top and top.keys() <= CLUSTER_KEYS
         return ("SchemaVersion" in top and ("Results" in top or "ArtifactName" in top)) or of_cluster
-    return bool(first_of(top)) and every(top, lambda one: "Target" in one)
+    return bool(first_of(top)) and every(top, lambda result: "Target" in result)
 
 
 def _is_bandit(top: Any) -> bool:
@@ -182,10 +182,12 @@ def _is_bandit(top: Any) -> bool:
 def _is_pip_audit(top: Any) -> bool:
     if isinstance(top, dict):
         dependencies = top.get("dependencies")
-        if not every(dependencies, lambda one: "vulns" in one or "skip_reason" in one):
+        if not every(dependencies, lambda dependency: "vulns" in dependency or "skip_reason" in dependency):
             return False
         return bool(first_of(dependencies)) or top.keys() <= PIP_AUDIT_KEYS
-    return bool(first_of(top)) and every(top, lambda one: "name" in one and ("vulns" in one or "skip_reason" in one))
+    return bool(first_of(top)) and every(
+        top, lambda dependency: "name" in dependency and ("vulns" in dependency or "skip_reason" in dependency)
+    )
 
 
 def _is_npm_audit(top: Any) -> bool:
@@ -219,14 +221,14 @@ def _is_grype(top: Any) -> bool:
 
 def _is_osv_scanner(top: Any) -> bool:
     """Whether a document is of osv-scanner: its entries of packages contain the package, those of others are one."""
-    if not isinstance(top, dict) or not every(top.get("results"), lambda one: "packages" in one):
+    if not isinstance(top, dict) or not every(top.get("results"), lambda result: "packages" in result):
         return False
     if not first_of(top["results"]):
         return top.keys() <= OSV_KEYS
-    lists = (one["packages"] for one in top["results"] if is_list(one["packages"]))
-    first = next((found for one in lists if (found := first_of(one))), None)
+    lists = (result["packages"] for result in top["results"] if is_list(result["packages"]))
+    first = next((first_package for packages in lists if (first_package := first_of(packages))), None)
     if first is None:
-        return all("source" in one or one.keys() == {"packages"} for one in top["results"])
+        return all("source" in result or result.keys() == {"packages"} for result in top["results"])
     return "package" in first
 
 

@@ -63,14 +63,14 @@ def _finding(match: Data, section: ScannerSection, image: str, system: str) -> R
     name, url = _name(artifact), text(vulnerability.get("dataSource"))
     related = _objects(match.get("relatedVulnerabilities"))
     identifiers = identifying.advisories(
-        [(vulnerability.get("id"), url), *((one.get("id"), one.get("dataSource")) for one in related)], "grype"
+        [(vulnerability.get("id"), url), *((other.get("id"), other.get("dataSource")) for other in related)], "grype"
     )
     if not name or not text(vulnerability.get("id")).strip():
         raise BrokenEntry
     locations = _objects(artifact.get("locations"))
     path = text(locations[0].get("path")).lstrip("/") if locations and not image else ""
-    words = (severity_word(one.get("severity")) for one in (vulnerability, *related))
-    severity = next((one for one in words if one not in (None, FindingSeverity.UNKNOWN)), None)
+    words = (severity_word(source.get("severity")) for source in (vulnerability, *related))
+    severity = next((word for word in words if word not in (None, FindingSeverity.UNKNOWN)), None)
     rules = match.get("appliedIgnoreRules")
     suppression = None
     if isinstance(rules, list):
@@ -83,7 +83,7 @@ def _finding(match: Data, section: ScannerSection, image: str, system: str) -> R
         severity or FindingSeverity.UNKNOWN,
         texts=[text(vulnerability.get("description"))],
         solution=upgrade(name, texts(obj(vulnerability.get("fix")).get("versions"))),
-        urls=[(url, ""), *((one, "") for one in texts(vulnerability.get("urls")))],
+        urls=[(url, ""), *((address, "") for address in texts(vulnerability.get("urls")))],
         suppression=suppression,
     )
 

@@ -52,28 +52,28 @@ def known_id(value: str, url: str | None = None) -> Data | None:
 
 def advisory_in(value: str) -> str:
     """Return the first id of an advisory in a text; empty without any."""
-    found = ADVISORY.search(value)
-    return found[0] if found else ""
+    match = ADVISORY.search(value)
+    return match[0] if match else ""
 
 
 def advisory(value: str, source: str, url: str | None = None) -> Data:
     """Return the identifier of an advisory; ``source`` is the id of who issued it, for ids without a known form."""
     value = value.strip()[:MAX_ID_LENGTH]
-    found = known_id(value, url)
-    if found is None:
+    advisory_identifier = known_id(value, url)
+    if advisory_identifier is None:
         prefix = PREFIX.fullmatch(value)
-        found = identifier(prefix[1].lower() if prefix else f"{source}_id", value, url=url)
-    return found
+        advisory_identifier = identifier(prefix[1].lower() if prefix else f"{source}_id", value, url=url)
+    return advisory_identifier
 
 
 def advisories(values: Iterable[tuple[Any, Any]], source: str) -> list[Data]:
     """Return identifiers from pairs of id and url, each once."""
-    found: dict[tuple[str, str], Data] = {}
+    identifiers: dict[tuple[str, str], Data] = {}
     for value, url in islice(values, MAX_VALUES):
         if id_ := text(value).strip():
-            one = advisory(id_, source, web(url))
-            found.setdefault((one["external_type"], one["external_id"]), one)
-    return list(found.values())
+            entry = advisory(id_, source, web(url))
+            identifiers.setdefault((entry["external_type"], entry["external_id"]), entry)
+    return list(identifiers.values())
 
 
 def weaknesses(values: Iterable[Any]) -> list[Data]:
@@ -94,18 +94,18 @@ def weaknesses(values: Iterable[Any]) -> list[Data]:
 
 def owasp(tags: Iterable[str]) -> list[Data]:
     """Return OWASP identifiers from tags, each once."""
-    found: dict[str, Data] = {}
+    identifiers: dict[str, Data] = {}
     for tag in islice(tags, MAX_VALUES):
         if match := OWASP.match(tag.strip()):
             value = f"{match[1].upper()}:{match[2]}"
             name = f"{value} - {collapsed(match[3])}" if match[3] else value
-            found.setdefault(value, identifier("owasp", value, name[:255]))
-    return list(found.values())
+            identifiers.setdefault(value, identifier("owasp", value, name[:255]))
+    return list(identifiers.values())
 
 
 def package_title(identifiers: list[Data], package: str, version: str) -> str:
     """Return the name of a finding about a package."""
-    first = next((one for one in identifiers if one["external_type"] == "cve"), identifiers[0])
+    first = next((identifier for identifier in identifiers if identifier["external_type"] == "cve"), identifiers[0])
     return f"{first['external_id']} in {package}" + (f" {version}" if version else "")
 
 
@@ -137,10 +137,11 @@ def indexed_package_of(location: Data) -> str | None:
 
 def package_key(report_type: str, location: Data, primary: Data) -> str:
     """Return the key of a finding about a package."""
-    place = location.get("file", "")
+    file_or_image = location.get("file", "")
     if report_type == CONTAINER_SCANNING:
-        place = image_without_tag(location.get("image", ""))
-    return f"{resource_of(location)}{place}:{package_of(location)}:{primary['external_type']}:{primary['external_id']}"
+        file_or_image = image_without_tag(location.get("image", ""))
+    advisory_id = f"{primary['external_type']}:{primary['external_id']}"
+    return f"{resource_of(location)}{file_or_image}:{package_of(location)}:{advisory_id}"
 
 
 def key_of(
@@ -161,13 +162,13 @@ def key_of(
         return ":".join(text(location.get(name)) for name in ("path", "method", "param")) + f":{kind}"
     begin = f"{resource_of(location)}{location.get('file', '')}:{kind}"
     partial = obj(partial)
-    found = (
+    candidates = (
         ("fingerprint", _newest(obj(fingerprints))),
         ("linehash", _usable(partial.get(LINE_HASH))),
         ("snippet", collapsed(snippet)),
         ("partial", _joined(partial)),
     )
-    for name, value in found:
+    for name, value in candidates:
         if value:
             return f"{begin}:{name}:{sha1(f'{begin}:{value}')}"
     if "start_line" in location:
@@ -193,25 +194,25 @@ def sha1(value: str) -> str:
 
 
 def _usable(value: Any) -> str:
-    found = text(value.get("value") if isinstance(value, dict) else value)
-    return "" if found.strip() == WITHHELD_FINGERPRINT or not found.strip() else found
+    fingerprint = text(value.get("value") if isinstance(value, dict) else value)
+    return "" if fingerprint.strip() == WITHHELD_FINGERPRINT or not fingerprint.strip() else fingerprint
 
 
 def _newest(fingerprints: Data) -> str:
     """Join fingerprints, of each name that of the highest version."""
     newest: dict[str, tuple[int, str]] = {}
     for name, value in islice(fingerprints.items(), MAX_VALUES):
-        if found := _usable(value):
+        if fingerprint := _usable(value):
             version = VERSION_OF_NAME.search(name)
             stem = name[: version.start()] if version else name
-            candidate = (int(version[1]) if version else -1, found)
+            candidate = (int(version[1]) if version else -1, fingerprint)
             newest[stem] = max(newest.get(stem, candidate), candidate)
     return "|".join(f"{name}={newest[name][1]}" for name in sorted(newest))
 
 
 def _joined(partial: Data) -> str:
     return "|".join(
-        f"{name}={found}"
+        f"{name}={fingerprint}"
         for name in sorted(islice(partial, MAX_VALUES))
-        if name not in OF_THE_COMMIT and name != LINE_HASH and (found := _usable(partial[name]))
+        if name not in OF_THE_COMMIT and name != LINE_HASH and (fingerprint := _usable(partial[name]))
     )

@@ -59,17 +59,17 @@ def read(top: Data, reading: Reading) -> Iterator[ReportEntry | SkippedEntries]:
         )
         message = shapes.cut(shapes.collapsed(message), shapes.MAX_CODE_LENGTH)
         raise BrokenReport(FAILED, f"npm audit failed: {message}", f"{above}/error")
-    found = _of_npm_6(top, above) if "advisories" in top else _of_npm_7(top, above)
-    for one, package, fix, pointer in shapes.within_limit(found, "vulnerabilities", FORM):
+    advisories = _of_npm_6(top, above) if "advisories" in top else _of_npm_7(top, above)
+    for advisory, package, fix, pointer in shapes.within_limit(advisories, "vulnerabilities", FORM):
         try:
-            yield _finding(obj(one), package, fix, section)
+            yield _finding(obj(advisory), package, fix, section)
         except BrokenEntry:
             yield reading.broken(section, pointer)
 
 
 def _of_npm_7(top: Data, above: str) -> Iterator[tuple[Any, Package, str | None, str]]:
     """Return each advisory with its package, its solution and its pointer, once for each package."""
-    seen: set[tuple[str, str]] = set()
+    yielded: set[tuple[str, str]] = set()
     entries = dict(_members(top, "vulnerabilities", above))
     explained = _explained(entries)
     for name, entry in entries.items():
@@ -77,15 +77,20 @@ def _of_npm_7(top: Data, above: str) -> Iterator[tuple[Any, Package, str | None,
         if name not in explained:
             yield None, Package(name, file=LOCK_FILE), None, pointer
             continue
-        for place, one in enumerate(_via(entry)):
-            if isinstance(one, str):
+        for index, cause in enumerate(_via(entry)):
+            if isinstance(cause, str):
                 continue  # the name of another entry
-            package = text(obj(one).get("name")) or text(obj(entry).get("name")) or name
-            key = package, text(obj(one).get("url")) or text(obj(one).get("source"))
-            if key in seen and key[1]:
+            package = text(obj(cause).get("name")) or text(obj(entry).get("name")) or name
+            key = package, text(obj(cause).get("url")) or text(obj(cause).get("source"))
+            if key in yielded and key[1]:
                 continue
-            seen.add(key)
-            yield one, Package(package, file=LOCK_FILE), _fix(obj(entry).get("fixAvailable")), f"{pointer}/via/{place}"
+            yielded.add(key)
+            yield (
+                cause,
+                Package(package, file=LOCK_FILE),
+                _fix(obj(entry).get("fixAvailable")),
+                f"{pointer}/via/{index}",
+            )
 
 
 def _via(entry: Any) -> list[Any]:
@@ -99,24 +104,24 @@ def _explained(entries: dict[str, Any]) -> set[str]:
     waiting = []
     for name, entry in entries.items():
         via = _via(entry)
-        if any(not isinstance(one, str) for one in via):
+        if any(not isinstance(cause, str) for cause in via):
             waiting.append(name)
-        for one in via:
-            if isinstance(one, str):
-                users.setdefault(one, []).append(name)
-    found: set[str] = set()
+        for cause in via:
+            if isinstance(cause, str):
+                users.setdefault(cause, []).append(name)
+    explained: set[str] = set()
     while waiting:
         name = waiting.pop()
-        if name not in found:
-            found.add(name)
+        if name not in explained:
+            explained.add(name)
             waiting += users.get(name, ())
-    return found
+    return explained
 
 
 def _of_npm_6(top: Data, above: str) -> Iterator[tuple[Any, Package, str | None, str]]:
-    for name, one in _members(top, "advisories", above):
-        advisory = obj(one)
-        versions = dict.fromkeys(text(found.get("version")) for found in _objects(advisory.get("findings"))) or {
+    for name, raw in _members(top, "advisories", above):
+        advisory = obj(raw)
+        versions = dict.fromkeys(text(finding.get("version")) for finding in _objects(advisory.get("findings"))) or {
             "": None
         }
         if len(versions) > MAX_AFFECTED:
@@ -126,17 +131,17 @@ def _of_npm_6(top: Data, above: str) -> Iterator[tuple[Any, Package, str | None,
         for version in versions:
             package = Package(text(advisory.get("module_name")), version, LOCK_FILE)
             solution = text(advisory.get("recommendation")) or None
-            yield one, package, solution, f"{above}/advisories/{pointer_part(name)}"
+            yield raw, package, solution, f"{above}/advisories/{pointer_part(name)}"
 
 
 def _finding(advisory: Data, package: Package, solution: str | None, section: ScannerSection) -> ReportEntry:
     url = web(advisory.get("url"))
-    known = GHSA_IN_URL.search(text(advisory.get("github_advisory_id")) or url or "")
-    first = known[0] if known else text(advisory.get("source")) or text(advisory.get("id"))
+    match = GHSA_IN_URL.search(text(advisory.get("github_advisory_id")) or url or "")
+    first = match[0] if match else text(advisory.get("source")) or text(advisory.get("id"))
     if not package.name or not first:
         raise BrokenEntry
     identifiers = identifying.advisories(
-        [(first, url), *((one, None) for one in texts(advisory.get("cves")))], "npm-audit"
+        [(first, url), *((cve, None) for cve in texts(advisory.get("cves")))], "npm-audit"
     )
     cwe = advisory.get("cwe")
     return package_entry(
@@ -152,10 +157,10 @@ def _finding(advisory: Data, package: Package, solution: str | None, section: Sc
 
 
 def _members(top: Data, name: str, above: str) -> Iterator[tuple[str, Any]]:
-    found = top.get(name)
-    if not isinstance(found, dict):
+    members = top.get(name)
+    if not isinstance(members, dict):
         raise BrokenReport(FAILED, "must be an object", f"{above}/{name}")
-    return iter(found.items())
+    return iter(members.items())
 
 
 def _objects(value: Any) -> Iterator[Data]:

@@ -49,20 +49,20 @@ def read(top: Data, reading: Reading) -> Iterator[ReportEntry | SkippedEntries]:
 def _groups(results: Any, paths: Paths) -> Iterator[tuple[_Packaged, Data | None, str]]:
     """Return every group of every package; ids in no group are one by themselves, a forbidden licence is ``None``."""
     for number, result in enumerate(results):
-        for place, entry in enumerate(shapes.elements(result.get("packages"))):
-            pointer = f"/results/{number}/packages/{place}"
+        for package_number, entry in enumerate(shapes.elements(result.get("packages"))):
+            pointer = f"/results/{number}/packages/{package_number}"
             package = _Packaged(obj(entry), text(obj(result.get("source")).get("path")), paths)
             if not package.entry:
                 yield package, {}, pointer
             grouped: set[str] = set()
-            for position, one in enumerate(shapes.elements(package.entry.get("groups"))):
-                group = obj(one)
+            for position, raw_group in enumerate(shapes.elements(package.entry.get("groups"))):
+                group = obj(raw_group)
                 grouped.update(texts(group.get("ids")))
                 yield package, group, f"{pointer}/groups/{position}"
-            for position, one in enumerate(shapes.elements(package.entry.get("vulnerabilities"))):
-                name = text(obj(one).get("id"))
+            for position, vulnerability in enumerate(shapes.elements(package.entry.get("vulnerabilities"))):
+                name = text(obj(vulnerability).get("id"))
                 if name not in grouped:
-                    alone = {"ids": [name], "aliases": obj(one).get("aliases")}
+                    alone = {"ids": [name], "aliases": obj(vulnerability).get("aliases")}
                     yield package, alone, f"{pointer}/vulnerabilities/{position}"
             for position, _ in enumerate(shapes.elements(package.entry.get("license_violations"))):
                 yield package, None, f"{pointer}/license_violations/{position}"
@@ -93,32 +93,37 @@ class _Packaged:
             self._name, self._version = folder or commit, commit
         self._is_of_maven = text(about.get("ecosystem")) == MAVEN
         self._advisories: dict[str, list[_Advisory]] = {}
-        for position, one in enumerate(objs(_list(entry.get("vulnerabilities")))):
-            self._advisories.setdefault(text(one.get("id")), []).append(self._advisory(position, one))
+        for position, advisory in enumerate(objs(_list(entry.get("vulnerabilities")))):
+            self._advisories.setdefault(text(advisory.get("id")), []).append(self._advisory(position, advisory))
 
     def finding(self, group: Data, section: ScannerSection, pointer: str) -> ReportEntry:
         """Return the finding of a group of ids."""
         name, ids = self._name.replace(":", "/") if self._is_of_maven else self._name, texts(group.get("ids"))
         identifiers = identifying.advisories(
-            ((one, None) for one in (*ids, *texts(group.get("aliases")))), OSV_SCANNER.id
+            ((name, None) for name in (*ids, *texts(group.get("aliases")))), OSV_SCANNER.id
         )
         if not name or not ids or not identifiers:
             raise BrokenEntry
-        named = (one for id_ in dict.fromkeys(ids) for one in self._advisories.get(id_, ())[: shapes.MAX_VALUES])
-        advisories = sorted(islice(named, shapes.MAX_VALUES), key=lambda one: one.position)
-        severity = severity_score(group.get("max_severity")) or next(
-            (one.severity for one in advisories if one.severity), None
+        named = (
+            advisory for id_ in dict.fromkeys(ids) for advisory in self._advisories.get(id_, ())[: shapes.MAX_VALUES]
         )
-        fixed = next((one.fixed for one in advisories if one.fixed), "")
+        advisories = sorted(islice(named, shapes.MAX_VALUES), key=lambda advisory: advisory.position)
+        severity = severity_score(group.get("max_severity")) or next(
+            (advisory.severity for advisory in advisories if advisory.severity), None
+        )
+        fixed = next((advisory.fixed for advisory in advisories if advisory.fixed), "")
         return package_entry(
             section,
             section.default_type,
             Package(name, self._version, self._paths.relative(self._path, pointer=pointer) if self._path else ""),
-            [*identifiers, *identifying.weaknesses(one for advisory in advisories for one in advisory.weaknesses)],
+            [
+                *identifiers,
+                *identifying.weaknesses(weakness for advisory in advisories for weakness in advisory.weaknesses),
+            ],
             severity or FindingSeverity.UNKNOWN,
             texts=advisories[0].texts if advisories else (),
             solution=upgrade(name, [fixed] if fixed else []),
-            urls=[url for one in advisories[: shapes.MAX_LINKS] for url in one.urls],
+            urls=[url for advisory in advisories[: shapes.MAX_LINKS] for url in advisory.urls],
         )
 
     def _advisory(self, position: int, advisory: Data) -> _Advisory:
@@ -128,15 +133,15 @@ class _Packaged:
             [text(advisory.get(part)) for part in ("summary", "details")],
             _fixed(advisory, self._name),
             list(islice(_weaknesses(advisory), shapes.MAX_VALUES)),
-            [(text(one.get("url")), "") for one in shapes.members(advisory.get("references"))],
+            [(text(reference.get("url")), "") for reference in shapes.members(advisory.get("references"))],
         )
 
 
 def _weaknesses(advisory: Data) -> Iterator[Any]:
     yield from texts(obj(advisory.get("database_specific")).get("cwe_ids"))
     for affected in objs(_list(advisory.get("affected"))):
-        for one in objs(_list(obj(affected.get("database_specific")).get("cwes"))):
-            yield one.get("cweId")
+        for cwe in objs(_list(obj(affected.get("database_specific")).get("cwes"))):
+            yield cwe.get("cweId")
 
 
 def _fixed(advisory: Data, package: str) -> str:
@@ -144,8 +149,8 @@ def _fixed(advisory: Data, package: str) -> str:
     for affected in objs(_list(advisory.get("affected"))):
         if text(obj(affected.get("package")).get("name")) not in ("", package):
             continue
-        for found in objs(_list(affected.get("ranges"))):
-            for event in objs(_list(found.get("events"))):
+        for affected_range in objs(_list(affected.get("ranges"))):
+            for event in objs(_list(affected_range.get("events"))):
                 if version := text(event.get("fixed")):
                     return version
     return ""

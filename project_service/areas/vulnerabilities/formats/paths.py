@@ -56,10 +56,10 @@ class Paths:
         self._bases = obj(bases)
         self._found: dict[tuple[str, str], tuple[str, str]] = {}
         own = reading.options.source_root
-        given = [own] if own else []
+        named = [own] if own else []
         path = reading.options.project_path
         runners = (*([f"/builds/{path}/"] if path else []), *OF_RUNNERS)
-        self._told_roots = [root for one in (*given, *roots) if (root := as_root(one))]
+        self._told_roots = [root for folder in (*named, *roots) if (root := as_root(folder))]
         self._roots = [*self._told_roots, *runners]
 
     def relative(self, uri: str, base: str = "", pointer: str = "") -> str:
@@ -69,28 +69,28 @@ class Paths:
             BrokenPath: it is too long.
 
         """
-        found = self._found.get((uri, base))
-        if found is None:
+        shown_path = self._found.get((uri, base))
+        if shown_path is None:
             if len(self._found) == MAX_REMEMBERED:
                 self._found.clear()
             path = self._relative(uri, base)
             warning = "absolute_path" if is_absolute(path) else "outside_path" if is_outside(path) else ""
-            found = self._found[uri, base] = path, warning
-        if found[1]:
-            self._reading.warn(found[1], pointer)
-        return found[0]
+            shown_path = self._found[uri, base] = path, warning
+        if shown_path[1]:
+            self._reading.warn(shown_path[1], pointer)
+        return shown_path[0]
 
     def base(self, name: str) -> str:
         """Return the absolute folder of a base, with those that it is relative to; empty if there is none."""
         parts: list[str] = []
         for _ in range(MAX_BASES):
-            found = obj(self._bases.get(name))
-            uri = text(found.get("uri"))
+            base = obj(self._bases.get(name))
+            uri = text(base.get("uri"))
             path = plain(uri)
             parts.append(path if not path or path.endswith("/") else f"{path}/")
             if is_absolute(path):
                 return folded("".join(reversed(parts)))
-            name = text(found.get("uriBaseId"))
+            name = text(base.get("uriBaseId"))
             if not name:
                 break
         return ""
@@ -108,7 +108,7 @@ class Paths:
         path = folded(path)
         if is_outside(path):
             below = (self._below_root(folded(f"{root}{path}")) for root in self._told_roots)
-            return _short(next((one for one in below if one), path))
+            return _short(next((candidate for candidate in below if candidate), path))
         if not is_absolute(path):
             return _short(path)
         return _short(self._below_root(path) or self._below_checkout(path) or path)
@@ -129,11 +129,11 @@ class Paths:
         """
         is_file = self._reading.options.is_file
         for checkout, has_more in CHECKOUTS:
-            if found := checkout.match(path):
-                rest = path[found.end() :]
+            if match := checkout.match(path):
+                rest = path[match.end() :]
                 if is_file is None:
                     return rest
-                return next((one for one in _shortened(rest, has_more=has_more) if is_file(one)), "")
+                return next((candidate for candidate in _shortened(rest, has_more=has_more) if is_file(candidate)), "")
         return ""
 
 
@@ -156,15 +156,15 @@ def roots_of_run(run: Data, paths: Paths) -> list[str]:
     outermost = [paths.base(name) for name, base in bases.items() if not text(obj(base).get("uriBaseId"))]
     invocations = run.get("invocations")
     working = [
-        _place(obj(one).get("workingDirectory"), paths)
-        for one in (invocations if isinstance(invocations, list) else ())
+        _place(obj(invocation).get("workingDirectory"), paths)
+        for invocation in (invocations if isinstance(invocations, list) else ())
     ]
     return [root for root in (mapped, *sorted(outermost, key=len, reverse=True), *working) if root]
 
 
 def _place(value: Any, paths: Paths) -> str:
-    place = obj(value)
-    path, base = plain(text(place.get("uri"))), text(place.get("uriBaseId"))
+    artifact = obj(value)
+    path, base = plain(text(artifact.get("uri"))), text(artifact.get("uriBaseId"))
     if is_absolute(path) or not base:
         return path
     folder = paths.base(base)
@@ -196,10 +196,10 @@ def folded(path: str) -> str:
 
 def as_root(path: str) -> str:
     """Return a folder in the form of a root, with a slash at its end; empty for one that is not absolute."""
-    found = folded(plain(path))
-    if not is_absolute(found) or found == "/":
+    folder = folded(plain(path))
+    if not is_absolute(folder) or folder == "/":
         return ""
-    return found if found.endswith("/") else f"{found}/"
+    return folder if folder.endswith("/") else f"{folder}/"
 
 
 def is_absolute(path: str) -> bool:

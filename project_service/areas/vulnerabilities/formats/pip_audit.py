@@ -30,8 +30,10 @@ def read(top: Any, reading: Reading) -> Iterator[ReportEntry | SkippedEntries]:
     """Return the entries of a document: an object with dependencies or, from old releases, their list."""
     section = reading.section(PIP_AUDIT, DEPENDENCY_SCANNING)
     dependencies, above = (top["dependencies"], "/dependencies") if isinstance(top, dict) else (top, "")
-    found = shapes.within_limit(_vulnerabilities(dependencies, above, reading), "vulnerabilities", FORM, above)
-    for dependency, vulnerability, pointer in found:
+    vulnerabilities = shapes.within_limit(
+        _vulnerabilities(dependencies, above, reading), "vulnerabilities", FORM, above
+    )
+    for dependency, vulnerability, pointer in vulnerabilities:
         try:
             yield _finding(dependency, obj(vulnerability), section)
         except BrokenEntry:
@@ -42,14 +44,14 @@ def _vulnerabilities(dependencies: Any, above: str, reading: Reading) -> Iterato
     for number, dependency in enumerate(dependencies):
         if "skip_reason" in dependency:
             reading.warn("skipped_package", f"{above}/{number}")
-        for place, one in enumerate(shapes.elements(dependency.get("vulns"))):
-            yield dependency, one, f"{above}/{number}/vulns/{place}"
+        for index, vulnerability in enumerate(shapes.elements(dependency.get("vulns"))):
+            yield dependency, vulnerability, f"{above}/{number}/vulns/{index}"
 
 
 def _finding(dependency: Data, vulnerability: Data, section: ScannerSection) -> ReportEntry:
     package = Package(text(dependency.get("name")), text(dependency.get("version")))
     ids = [vulnerability.get("id"), *texts(vulnerability.get("aliases"))]
-    identifiers = identifying.advisories(((one, None) for one in ids), PIP_AUDIT.id)
+    identifiers = identifying.advisories(((advisory_id, None) for advisory_id in ids), PIP_AUDIT.id)
     if not package.name or not text(vulnerability.get("id")).strip():
         raise BrokenEntry
     return package_entry(

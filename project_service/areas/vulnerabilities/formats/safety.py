@@ -33,17 +33,17 @@ def read(top: Data, reading: Reading) -> Iterator[ReportEntry | SkippedEntries]:
     scanner = Scanner("safety", "Safety", text(about.get("safety_version")) or None)
     section = reading.section(scanner, DEPENDENCY_SCANNING)
     section.ended = text(about.get("timestamp")) or None
-    for name, one, pointer in shapes.within_limit(_vulnerabilities(top), "vulnerabilities", FORM):
+    for name, entry, pointer in shapes.within_limit(_vulnerabilities(top), "vulnerabilities", FORM):
         try:
-            yield _finding(obj(one), section, is_ignored=name == IGNORED)
+            yield _finding(obj(entry), section, is_ignored=name == IGNORED)
         except BrokenEntry:
             yield reading.broken(section, pointer)
 
 
 def _vulnerabilities(top: Data) -> Iterator[tuple[str, Any, str]]:
     for name in ("vulnerabilities", IGNORED):
-        for number, one in enumerate(shapes.elements(top.get(name))):
-            yield name, one, f"/{name}/{number}"
+        for number, entry in enumerate(shapes.elements(top.get(name))):
+            yield name, entry, f"/{name}/{number}"
 
 
 def _finding(one: Data, section: ScannerSection, *, is_ignored: bool) -> ReportEntry:

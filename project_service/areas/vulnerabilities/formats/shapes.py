@@ -133,8 +133,8 @@ class Reading:
     def section(self, scanner: Scanner, default_type: str, category: str = "") -> ScannerSection:
         """Return the section of a scanner and category."""
         category = self.options.category or category
-        made = ScannerSection(scanner, category, self.options.report_type or default_type)
-        return self.sections.setdefault((scanner.id, category), made)
+        section = ScannerSection(scanner, category, self.options.report_type or default_type)
+        return self.sections.setdefault((scanner.id, category), section)
 
     def broken(self, section: ScannerSection, pointer: str) -> SkippedEntries:
         """Leave out an entry that cannot be read."""
@@ -170,14 +170,14 @@ def obj(value: Any) -> Data:
 
 def objs(value: Any) -> Iterator[Data]:
     """Return the objects of a list; nothing for anything else."""
-    return (one for one in value if isinstance(one, dict)) if isinstance(value, Iterable) else iter(())
+    return (element for element in value if isinstance(element, dict)) if isinstance(value, Iterable) else iter(())
 
 
 def texts(value: Any) -> list[str]:
     """Return the texts of a list, of which there may be ``MAX_VALUES``, or a text as a list of one."""
     if isinstance(value, str):
         value = [value]
-    return [found for one in value[:MAX_VALUES] if (found := text(one))] if isinstance(value, list) else []
+    return [content for element in value[:MAX_VALUES] if (content := text(element))] if isinstance(value, list) else []
 
 
 def text(value: Any) -> str:
@@ -232,8 +232,8 @@ def description(name: str, message: str, *more: str, code: str = "") -> str | No
         fence = "```"
         while fence in code:
             fence += "`"
-        shown = code[:MAX_CODE_LENGTH].strip("\r\n")
-        blocks[f"**Code**\n\n{fence}\n{shown}\n{fence}"] = None
+        shown_code = code[:MAX_CODE_LENGTH].strip("\r\n")
+        blocks[f"**Code**\n\n{fence}\n{shown_code}\n{fence}"] = None
     blocks.update(dict.fromkeys(block.strip() for block in more[1:]))
     shown_blocks = [block for block in blocks if block and block != name]
     return cut("\n\n".join(shown_blocks), MAX_DESCRIPTION_LENGTH) if shown_blocks else None
@@ -250,12 +250,12 @@ def members(value: Any) -> list[Data]:
 
 def links(urls: Iterable[tuple[str, str]]) -> list[Data]:
     """Return links from pairs of url and name; each url once, only such of the web."""
-    found: dict[str, Data] = {}
+    links_by_url: dict[str, Data] = {}
     for url, name in islice(urls, 2 * MAX_VALUES):
         address = url.strip()
-        if is_web(address) and address not in found and len(found) < MAX_LINKS:
-            found[address] = {"name": name, "url": address} if name else {"url": address}
-    return list(found.values())
+        if is_web(address) and address not in links_by_url and len(links_by_url) < MAX_LINKS:
+            links_by_url[address] = {"name": name, "url": address} if name else {"url": address}
+    return list(links_by_url.values())
 
 
 def is_web(url: str) -> bool:
@@ -265,8 +265,8 @@ def is_web(url: str) -> bool:
 
 def web(url: Any) -> str | None:
     """Return an address of the web, if it is one."""
-    found = text(url).strip()
-    return found if is_web(found) else None
+    address = text(url).strip()
+    return address if is_web(address) else None
 
 
 def finding_data(

@@ -114,30 +114,30 @@ def _results(top: Any, *, is_cluster: bool) -> Iterator[tuple[Data, Data, str]]:
     for number, result in enumerate(_top_list(top, "Results")):
         yield obj(result), {}, f"/Results/{number}"
     for name in RESOURCES if is_cluster else ():
-        for place, one in enumerate(_top_list(top, name)):
-            pointer, resource = f"/{name}/{place}", _resource(obj(one))
-            if not isinstance(one, dict):
+        for index, entry in enumerate(_top_list(top, name)):
+            pointer, resource = f"/{name}/{index}", _resource(obj(entry))
+            if not isinstance(entry, dict):
                 yield {}, resource, pointer
-            elif any(kind in one for kind in KINDS):  # a result without a list around it
-                yield one, resource, pointer
-            for number, result in enumerate(shapes.elements(obj(one).get("Results"))):
+            elif any(kind in entry for kind in KINDS):  # a result without a list around it
+                yield entry, resource, pointer
+            for number, result in enumerate(shapes.elements(obj(entry).get("Results"))):
                 yield obj(result), resource, f"{pointer}/Results/{number}"
 
 
 def _top_list(top: Data, name: str) -> Iterable[Any]:
-    found = top.get(name)
-    if found is not None and not isinstance(found, list | Entries):
+    entries = top.get(name)
+    if entries is not None and not isinstance(entries, list | Entries):
         raise BrokenReport(f"{FORM} report parsing failed", "must be an array", f"/{name}")
-    return found or ()
+    return entries or ()
 
 
 def _note_failures(top: Data, reading: Reading, section: ScannerSection) -> None:
     """Note the resources of a cluster that trivy could not scan."""
     for name in RESOURCES:
-        for place, one in enumerate(objs(_top_list(top, name))):
-            if text(one.get("Error")):
+        for index, resource in enumerate(objs(_top_list(top, name))):
+            if text(resource.get("Error")):
                 section.complete = False
-                reading.warn("incomplete_run", f"/{name}/{place}/Error")
+                reading.warn("incomplete_run", f"/{name}/{index}/Error")
 
 
 def _resource(data: Data) -> Data:
@@ -148,8 +148,8 @@ def _resource(data: Data) -> Data:
 
 def _target(result: Data, image: str, resource: Data, *, is_cluster: bool) -> _Target:
     name, system = text(result.get("Target")), ""
-    if found := BRACKET.match(name):
-        name, system = found[1], found[2]
+    if match := BRACKET.match(name):
+        name, system = match[1], match[2]
     class_ = text(result.get("Class"))
     is_system = class_ == OS_PACKAGES or (not class_ and bool(system))
     is_within_image = bool(image) or is_cluster
@@ -190,10 +190,10 @@ class _TrivyReader:
             raise BrokenEntry
         if status in LEFT_OF_MODIFIED:
             return SkippedEntries(self._section, LEFT_OF_MODIFIED[status], pointer)
-        found = self.read(kind, target, obj(entry.get("Finding")), pointer)
-        if isinstance(found, ReportEntry):
-            found.suppression = dismissal("acceptable_risk", text(entry.get("Statement")))
-        return found
+        finding = self.read(kind, target, obj(entry.get("Finding")), pointer)
+        if isinstance(finding, ReportEntry):
+            finding.suppression = dismissal("acceptable_risk", text(entry.get("Statement")))
+        return finding
 
     def _vulnerability(self, target: _Target, entry: Data, pointer: str) -> ReportEntry:
         name, package = text(entry.get("VulnerabilityID")).strip(), text(entry.get("PkgName"))
@@ -245,7 +245,7 @@ class _TrivyReader:
         solution: str,
     ) -> ReportEntry:
         rule = rule.strip()[: identifying.MAX_ID_LENGTH]
-        message = text(entry.get("Title")) or next((one for one in more if one), rule)
+        message = text(entry.get("Title")) or next((candidate for candidate in more if candidate), rule)
         if not rule:
             raise BrokenEntry
         location: Data = {}
@@ -280,4 +280,4 @@ class _TrivyReader:
 
 
 def _urls(entry: Data) -> list[tuple[str, str]]:
-    return [(one, "") for one in (text(entry.get("PrimaryURL")), *texts(entry.get("References")))]
+    return [(address, "") for address in (text(entry.get("PrimaryURL")), *texts(entry.get("References")))]

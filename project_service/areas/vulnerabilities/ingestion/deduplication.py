@@ -47,13 +47,17 @@ def order_of_scanner(report_type: str, scanner: str | None) -> int:
 
 def match_keys_of(report_type: str, vulnerability: dict[str, Any]) -> MatchKeys:
     """Return the match keys of an entry of a report."""
-    location, found = vulnerability.get("location"), vulnerability.get("identifiers")
-    identifiers = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    location, raw_identifiers = vulnerability.get("location"), vulnerability.get("identifiers")
+    identifiers = (
+        [identifier for identifier in raw_identifiers if isinstance(identifier, dict)]
+        if isinstance(raw_identifiers, list)
+        else []
+    )
     return match_keys(
         report_type,
         text(vulnerability.get("cve")),
         location if isinstance(location, dict) else {},
-        [(text(one.get("type")), text(one.get("value"))) for one in identifiers],
+        [(text(identifier.get("type")), text(identifier.get("value"))) for identifier in identifiers],
     )
 
 
@@ -71,7 +75,9 @@ def match_keys(
     version, and a place without lines has what else distinguishes findings.
     """
     is_foreign = foreign_text is not None
-    place = (package_place_of(report_type, location) if is_foreign else "") or place_of(report_type, location)
+    compared_location = (package_place_of(report_type, location) if is_foreign else "") or place_of(
+        report_type, location
+    )
     if foreign_text is not None and _is_vague(report_type, location):
         details = (
             resource_of(location),
@@ -79,9 +85,9 @@ def match_keys(
             NUMBER_OF_KEY.sub("", compare_key),
             foreign_text,
         )
-        place = "\0".join((place, *details))
+        compared_location = "\0".join((compared_location, *details))
     classes = MORE_CLASSES if is_foreign else WEAKNESS_CLASSES
-    location_digest = _digest(place)
+    location_digest = _digest(compared_location)
     digests = [_digest(f"{kind}:{value}") for kind, value in identifiers]
     specific = (digest for (kind, _), digest in zip(identifiers, digests, strict=True) if kind.lower() not in classes)
     return MatchKeys(
@@ -123,16 +129,16 @@ def first_occurrences(digests: Iterable[Sequence[bytes]], suppressed: Sequence[b
 
 def _first_open_occurrences(digests: list[Sequence[bytes]], suppressed: Sequence[bool]) -> Iterator[bool]:
     order = sorted(range(len(digests)), key=suppressed.__getitem__)
-    first = dict(zip(order, _first_occurrences(digests[place] for place in order), strict=True))
-    return (first[place] for place in range(len(digests)))
+    first = dict(zip(order, _first_occurrences(digests[index] for index in order), strict=True))
+    return (first[index] for index in range(len(digests)))
 
 
 def _first_occurrences(digests: Iterable[Sequence[bytes]]) -> Iterator[bool]:
-    known: set[bytes] = set()
+    digests_so_far: set[bytes] = set()
     for of_finding in digests:
-        is_first = known.isdisjoint(of_finding)
+        is_first = digests_so_far.isdisjoint(of_finding)
         if is_first:
-            known.update(of_finding)
+            digests_so_far.update(of_finding)
         yield is_first
 
 

@@ -50,7 +50,9 @@ class _Gathered:
     def add(self, entry: ReportEntry) -> None:
         """Add what compares and orders a finding."""
         location = entry.data["location"]
-        identifiers = [(one["external_type"], one["external_id"]) for one in entry.data["identifiers"]]
+        identifiers = [
+            (identifier["external_type"], identifier["external_id"]) for identifier in entry.data["identifiers"]
+        ]
         keys = deduplication.match_keys(
             entry.report_type, entry.key, location, identifiers, foreign_text=deduplication.text_of(entry.data)
         )
@@ -79,7 +81,7 @@ class _Gathered:
     def row(self, position: int, project_id: int, data: Data) -> tuple[Any, ...]:
         """Return the values of a finding (``ingestion.ROW``), and what tracking compares."""
         key, report_type = self.keys[position], self.part.report_type
-        place = project_fingerprint_of(key)
+        place_digest = project_fingerprint_of(key)
         return (
             self.sorts[position],
             self.ranks[position],
@@ -87,8 +89,8 @@ class _Gathered:
             self.kept[position],
             self.suppressed[position],  # dismissals are applied when all findings are stored
             self.suppressed[position],
-            finding_uuid(report_type, self.primaries[position].hex(), place, project_id),
-            place,
+            finding_uuid(report_type, self.primaries[position].hex(), place_digest, project_id),
+            place_digest,
             key,
             None,
             self.packages[position],
@@ -98,13 +100,13 @@ class _Gathered:
 
     def _number_same_keys(self) -> None:
         counts = Counter(key for key, is_kept in zip(self.keys, self.kept, strict=True) if is_kept)
-        same = [place for place, key in enumerate(self.keys) if counts[key] > 1 and self.kept[place]]
+        same = [index for index, key in enumerate(self.keys) if counts[key] > 1 and self.kept[index]]
         numbers: Counter[str] = Counter()
-        for place in sorted(same, key=self.orders.__getitem__):
-            key = self.keys[place]
+        for index in sorted(same, key=self.orders.__getitem__):
+            key = self.keys[index]
             numbers[key] += 1
             if numbers[key] > 1:
-                self.keys[place] = f"{key}#{numbers[key]}"
+                self.keys[index] = f"{key}#{numbers[key]}"
 
 
 class Gathering:
@@ -195,8 +197,8 @@ def gathered(
         BrokenReport: it is invalid.
 
     """
-    found = Gathering(entries, reading, spool_dir)
+    gathering = Gathering(entries, reading, spool_dir)
     try:
-        yield found
+        yield gathering
     finally:
-        found.close()
+        gathering.close()

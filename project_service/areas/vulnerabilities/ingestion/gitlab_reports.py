@@ -42,11 +42,11 @@ def _rows(
     report_type = report.report_type
     remedies = normalising.Remedies(report.remediations)
     ranks = deduplication.ranks([keys.compare_key for keys in match_keys])
-    kept = deduplication.first_occurrences(keys.digests for keys in match_keys)
-    entries = zip(report.vulnerabilities, match_keys, ranks, kept, strict=True)
+    is_first = deduplication.first_occurrences(keys.digests for keys in match_keys)
+    entries = zip(report.vulnerabilities, match_keys, ranks, is_first, strict=True)
     for position, (vulnerability, keys, rank, is_kept) in enumerate(entries):
         remedy = remedies.position_of(vulnerability)
-        sort = normalising.rank_of(report_type, vulnerability).number
+        rank_number = normalising.rank_of(report_type, vulnerability).number
         identity = None
         if keys.identifier is not None:
             identity = finding_uuid(report_type, keys.identifier.hex(), keys.location.hex(), project_id)
@@ -55,7 +55,7 @@ def _rows(
         )
         yield (
             0,
-            sort,
+            rank_number,
             rank,
             position,
             is_kept,
@@ -67,5 +67,5 @@ def _rows(
             remedy,
             indexed_package_of(data["location"]),
             data,
-            sighting_of(sort, identity or fingerprint(keys.compare_key), data, signatures_of(vulnerability)),
+            sighting_of(rank_number, identity or fingerprint(keys.compare_key), data, signatures_of(vulnerability)),
         )

@@ -145,19 +145,21 @@ def _check(ref: str | None, sha: str | None, category: str | None, source_root: 
 @contextmanager
 def _opened(file: IO[bytes], options: Options, spool_dir: Path) -> Iterator[ReadReport]:
     """Read a report of any format."""
-    found, top = _recognised(file, options.report_type)
-    if found.reader is None:
-        report_type = options.report_type or (found.types[0] if found.types else type_of_gitlab_report(top))
+    report_format, top = _recognised(file, options.report_type)
+    if report_format.reader is None:
+        report_type = options.report_type or (
+            report_format.types[0] if report_format.types else type_of_gitlab_report(top)
+        )
         del top
         with reports.open_report(file, report_type, spool_dir) as report:
-            yield gitlab_reports.upload_of(report, found.name, options.report_type, options.category or "")
+            yield gitlab_reports.upload_of(report, report_format.name, options.report_type, options.category or "")
         return
     reading = Reading(options)
-    with gathered(found.reader(top, reading), reading, spool_dir) as gathering:
-        _refuse_unreadable(found, gathering, reading)
+    with gathered(report_format.reader(top, reading), reading, spool_dir) as gathering:
+        _refuse_unreadable(report_format, gathering, reading)
         yield ReadReport(
-            found.name,
-            found.version(top),
+            report_format.name,
+            report_format.version(top),
             options.report_type,
             gathering.groups,
             gathering.rows,
@@ -218,9 +220,14 @@ def _store(pipeline: Pipeline, upload: ReadReport) -> Ingested:
     _insert(FINDINGS, COLUMNS, rows())
     if upload.components:
         components = (
-            {"report_id": stored[0].id, "position": position, **one} for position, one in enumerate(upload.components)
+            {"report_id": stored[0].id, "position": position, **component}
+            for position, component in enumerate(upload.components)
         )
-        _insert(COMPONENTS, COMPONENT_COLUMNS, (tuple(one[name] for name in COMPONENT_COLUMNS) for one in components))
+        _insert(
+            COMPONENTS,
+            COMPONENT_COLUMNS,
+            (tuple(component[name] for name in COMPONENT_COLUMNS) for component in components),
+        )
     for report_type in {report.report_type for report in stored}:
         if _has_several(pipeline, report_type):
             _deduplicate(pipeline, report_type)
@@ -241,14 +248,14 @@ def _track(
     for group in upload.groups:
         indexes = range(index, index + len(group.parts))
         index = indexes.stop
-        for place in indexes:
-            rows = select(Finding.id, Finding.kept).where(Finding.report_id == stored[place].id)
-            found = db.session.execute(rows.order_by(Finding.position))
-            for sighting, (finding_id, is_kept) in zip(sightings[place], found, strict=True):
+        for number in indexes:
+            rows = select(Finding.id, Finding.kept).where(Finding.report_id == stored[number].id)
+            findings = db.session.execute(rows.order_by(Finding.position))
+            for sighting, (finding_id, is_kept) in zip(sightings[number], findings, strict=True):
                 sighting.finding_id, sighting.is_kept = finding_id, is_kept
         first = stored[indexes.start]
         series = TrackedSeries(first.scanner, first.category, first.report_type if has_type else None)
-        counts.append(track(pipeline, series, [one for place in indexes for one in sightings[place]]))
+        counts.append(track(pipeline, series, [sighting for number in indexes for sighting in sightings[number]]))
     return counts
 
 
@@ -311,7 +318,10 @@ def _deduplicate(pipeline: Pipeline, report_type: str) -> None:
     for number, row in enumerate(rows):
         before.append((row.id, row.kept, row.place))
         suppressed.append(row.suppressed)
-        pairs = [(one["external_type"] or "", one["external_id"] or "") for one in row.data["identifiers"]]
+        pairs = [
+            (identifier["external_type"] or "", identifier["external_id"] or "")
+            for identifier in row.data["identifiers"]
+        ]
         foreign_text = None if row.format in GITLAB_FORMATS else deduplication.text_of(row.data)
         location = row.data["location"]
         keys = deduplication.match_keys(report_type, row.compare_key, location, pairs, foreign_text=foreign_text)
@@ -327,10 +337,10 @@ def _deduplicate(pipeline: Pipeline, report_type: str) -> None:
         if tracked not in of_scanners:  # else it repeats what the pipeline has, and is compared like that
             digests[number] = (tracked,)
     ranks = deduplication.ranks(compare_keys)
-    kept = deduplication.first_occurrences(digests, suppressed)
+    first_occurrences = deduplication.first_occurrences(digests, suppressed)
     changes = (
         {"id": finding_id, "kept": is_kept, "place": rank}
-        for (finding_id, *former), is_kept, rank in zip(before, kept, ranks, strict=True)
+        for (finding_id, *former), is_kept, rank in zip(before, first_occurrences, ranks, strict=True)
         if [is_kept, rank] != former
     )
     while batch := list(itertools.islice(changes, BATCH_SIZE)):
@@ -340,12 +350,12 @@ def _deduplicate(pipeline: Pipeline, report_type: str) -> None:
 def _recount(pipeline: Pipeline) -> None:
     """Recount the findings of a pipeline by sort; a report may have changed the dismissals of other types too."""
     db.session.execute(delete(FindingCount).where(FindingCount.pipeline_id == pipeline.id))
-    sort = (Finding.pipeline_id, Finding.sort)
+    rank_columns = (Finding.pipeline_id, Finding.sort)
     dismissed = func.sum(case((Finding.dismissed.is_(True), 1), else_=0))
     counted = (
-        select(*sort, func.count(), dismissed)
+        select(*rank_columns, func.count(), dismissed)
         .where(Finding.pipeline_id == pipeline.id, Finding.kept.is_(True))
-        .group_by(*sort)
+        .group_by(*rank_columns)
     )
     db.session.execute(insert(FindingCount).from_select(["pipeline_id", "sort", "found", "dismissed"], counted))
 
@@ -359,4 +369,4 @@ def _counts_of(stored: list[SecurityReport]) -> dict[int, tuple[int, int]]:
         .group_by(Finding.report_id)
     )
     none = dict.fromkeys((report.id for report in stored), (0, 0))
-    return none | {report_id: (kept, dismissed) for report_id, kept, dismissed in db.session.execute(counted)}
+    return none | {report_id: (listed, dismissed) for report_id, listed, dismissed in db.session.execute(counted)}

@@ -53,12 +53,12 @@ def pipeline_for(
 
 def next_repetition(pipeline: Pipeline, report_type: str, scanner: str) -> int:
     """Return the number of the next report of a type and scanner in a pipeline."""
-    found = select(func.max(SecurityReport.repetition)).where(
+    statement = select(func.max(SecurityReport.repetition)).where(
         SecurityReport.pipeline_id == pipeline.id,
         SecurityReport.report_type == report_type,
         SecurityReport.scanner == scanner,
     )
-    return (db.session.scalar(found) or 0) + 1
+    return (db.session.scalar(statement) or 0) + 1
 
 
 def _requested(project: Project, ref: str | None, sha: str | None, pipeline_id: int) -> Pipeline:
@@ -98,8 +98,8 @@ def _is_of_one(series: Series) -> ColumnElement[bool]:
 
 
 def _has_report(pipeline: Pipeline, series: Collection[Series]) -> bool:
-    found = select(SecurityReport.id).where(SecurityReport.pipeline_id == pipeline.id, _is_of(series))
-    return db.session.scalar(found.limit(1)) is not None
+    statement = select(SecurityReport.id).where(SecurityReport.pipeline_id == pipeline.id, _is_of(series))
+    return db.session.scalar(statement.limit(1)) is not None
 
 
 def _copy_reports(source: Pipeline, target: Pipeline, condition: ColumnElement[bool]) -> None:

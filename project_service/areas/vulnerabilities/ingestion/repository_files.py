@@ -14,7 +14,7 @@ class RepositoryFiles:
 
     def __init__(self, project: Project, sha: str | None, ref: str | None) -> None:
         self._project = project
-        self._revisions = [one for one in (sha, ref, HEAD) if one]
+        self._revisions = [revision for revision in (sha, ref, HEAD) if revision]
 
     def may_have(self, path: str) -> bool:
         """Whether a path is a file; also true if the project has no repository, or too many files to list them."""

@@ -110,7 +110,7 @@ def ingested(
     for group in upload.groups:
         left.update(group.left)
     types = {part.report_type for part in upload.parts if part.found}
-    sums = {name: sum(one[name] for one in reports) for name in ("found", "merged", "dropped", "suppressed")}
+    sums = {name: sum(report[name] for report in reports) for name in ("found", "merged", "dropped", "suppressed")}
     return Ingested(
         pipeline_id=pipeline_id,
         format=upload.format,
@@ -118,7 +118,7 @@ def ingested(
         report_type=upload.given_type or (types.pop() if len(types) == 1 else None),
         left=_left(left),
         components=len(upload.components),
-        tracking={name: sum(one[name] for one in tracking) for name in COUNTED},
+        tracking={name: sum(counts_of_series[name] for counts_of_series in tracking) for name in COUNTED},
         reports=reports,
         warnings=upload.warnings,
         **sums,
@@ -147,11 +147,13 @@ def _left(reasons: Counter[str]) -> Data:
 
 def summary(result: Ingested) -> str:
     """Return a sentence about an upload, for pages."""
-    names = sorted({one["scanner"]["name"] or one["scanner"]["external_id"] or "" for one in result.reports} - {""})
+    names = sorted(
+        {report["scanner"]["name"] or report["scanner"]["external_id"] or "" for report in result.reports} - {""}
+    )
     of = f" of {', '.join(names)}" if names else ""
     version = f" {result.format_version}" if result.format_version else ""
     if not result.found:
-        remarks = "".join(f" {one['message']}" for one in result.warnings)
+        remarks = "".join(f" {warning['message']}" for warning in result.warnings)
         listed = f" {result.components} components for the list of dependencies." if result.components else ""
         title = TITLES.get(result.format, result.format)
         return f"Recognised as {title}{version}{of}. The report has no findings.{listed}{remarks}"
@@ -164,5 +166,5 @@ def summary(result: Ingested) -> str:
     if result.components:
         counts.append(f"{result.components} components for the list of dependencies")
     title = TITLES.get(result.format, result.format)
-    remarks = "".join(f" {one['message']}" for one in result.warnings)
+    remarks = "".join(f" {warning['message']}" for warning in result.warnings)
     return f"Recognised as {title}{version}{of}: {', '.join(counts)}.{remarks}"

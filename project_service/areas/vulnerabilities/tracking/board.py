@@ -65,16 +65,18 @@ def listed_states(rows: Iterable[TrackedFindingState]) -> list[ListedFinding]:
 def listed_findings(findings: Iterable[Finding]) -> list[ListedFinding]:
     """The rows of one pipeline, after ``queries.prepare``."""
     return [
-        ListedFinding(one, "dismissed" if one.dismissed else "detected", (), one.first_seen_at, one.last_seen_at)
-        for one in findings
+        ListedFinding(
+            finding, "dismissed" if finding.dismissed else "detected", (), finding.first_seen_at, finding.last_seen_at
+        )
+        for finding in findings
     ]
 
 
 def is_tracked(project: Project, branch: str) -> bool:
     """Whether a branch has tracked findings, of any state."""
     state = TrackedFindingState
-    found = select(state.tracked_id).where(state.project_id == project.id, state.ref == branch)
-    return db.session.scalar(found.limit(1)) is not None
+    statement = select(state.tracked_id).where(state.project_id == project.id, state.ref == branch)
+    return db.session.scalar(statement.limit(1)) is not None
 
 
 def counts_of(statement: Select[TrackedFindingState]) -> Counter[FindingSeverity]:
@@ -99,7 +101,11 @@ def branches_of(project: Project) -> list[str]:
 def scanners_of(project: Project) -> list[str]:
     """The scanners that have tracked findings."""
     statement = select(TrackedFinding.scanner).where(TrackedFinding.project_id == project.id).distinct()
-    return [one for one in db.session.scalars(statement.order_by(TrackedFinding.scanner).limit(MAX_CHOICES)) if one]
+    return [
+        scanner
+        for scanner in db.session.scalars(statement.order_by(TrackedFinding.scanner).limit(MAX_CHOICES))
+        if scanner
+    ]
 
 
 def runs_of(project: Project, branch: str | None = None) -> Select[Pipeline]:
@@ -112,7 +118,7 @@ def runs_of(project: Project, branch: str | None = None) -> Select[Pipeline]:
 
 def with_counts(pipelines: Sequence[Pipeline]) -> list[PipelineRun]:
     """The runs of some pipelines."""
-    runs = {one.id: PipelineRun(one) for one in pipelines}
+    runs = {pipeline.id: PipelineRun(pipeline) for pipeline in pipelines}
     names: Any = db.session.execute(
         select(SecurityReport.pipeline_id, SecurityReport.scanner, SecurityReport.category)
         .where(SecurityReport.pipeline_id.in_(runs))
@@ -127,8 +133,8 @@ def with_counts(pipelines: Sequence[Pipeline]) -> list[PipelineRun]:
         .where(FindingCount.pipeline_id.in_(runs))
         .group_by(FindingCount.pipeline_id)
     )
-    for pipeline_id, found, dismissed in counts:
-        runs[pipeline_id].found, runs[pipeline_id].dismissed = int(found), int(dismissed)
+    for pipeline_id, found_count, dismissed in counts:
+        runs[pipeline_id].found, runs[pipeline_id].dismissed = int(found_count), int(dismissed)
     return list(runs.values())
 
 

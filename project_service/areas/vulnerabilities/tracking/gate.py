@@ -48,7 +48,7 @@ def judge(
         pipeline = one(newest.order_by(Pipeline.id.desc()).limit(1), NotFound("Pipeline"))
     baseline = _baseline(pipeline, default)
     failing_words = set(THRESHOLDS[: THRESHOLDS.index(fail_on) + 1]) | ({UNKNOWN} if fail_on_unknown else set())
-    new, known = _counts(pipeline, default, report_type)
+    new, known_count = _counts(pipeline, default, report_type)
     failing = sum(count for word, count in new.items() if word in failing_words)
     judged = {
         "status": "failed" if failing else "passed",
@@ -57,25 +57,27 @@ def judge(
         "branch": pipeline.ref,
         "compared_with": None if baseline is None else {"branch": default, "pipeline_id": baseline},
         "new": new,
-        "known": known,
+        "known": known_count,
         "failing": failing,
         "findings": _new_findings(pipeline, default, report_type, failing_words, MAX_SHOWN) if failing else [],
         "message": _message(failing, fail_on, pipeline.ref, default, unknown=fail_on_unknown, has_baseline=baseline),
     }
     if list_new:
-        shown = _new_findings(pipeline, default, report_type, set(SHOWN), MAX_NEW_LISTED)
-        judged["new_findings"] = [{**one, "failing": one["severity"] in failing_words} for one in shown]
+        new_findings = _new_findings(pipeline, default, report_type, set(SHOWN), MAX_NEW_LISTED)
+        judged["new_findings"] = [
+            {**finding, "failing": finding["severity"] in failing_words} for finding in new_findings
+        ]
     return judged
 
 
 def _baseline(pipeline: Pipeline, default: str) -> int | None:
     """Return the pipeline of the default branch that a pipeline is compared with: the newest one, but not itself."""
-    found = select(Pipeline.id).where(
+    statement = select(Pipeline.id).where(
         Pipeline.project_id == pipeline.project_id, Pipeline.ref == default, Pipeline.id != pipeline.id
     )
     if pipeline.ref == default:
-        found = found.where(Pipeline.id < pipeline.id)
-    return db.session.scalar(found.order_by(Pipeline.id.desc()).limit(1))
+        statement = statement.where(Pipeline.id < pipeline.id)
+    return db.session.scalar(statement.order_by(Pipeline.id.desc()).limit(1))
 
 
 def _open_findings(pipeline: Pipeline, default: str, report_type: str | None, *columns: Any) -> Select[Any]:
@@ -105,13 +107,13 @@ def _counts(pipeline: Pipeline, default: str, report_type: str | None) -> tuple[
     """Return the number of new findings by severity, and of known ones."""
     is_known = case((_was_there(pipeline), 1), else_=0)
     counted = _open_findings(pipeline, default, report_type, Finding.sort, is_known, func.count())
-    new, known = dict.fromkeys(SHOWN, 0), 0
+    new, known_count = dict.fromkeys(SHOWN, 0), 0
     for number, was_there, count in db.session.execute(counted.group_by(Finding.sort, is_known)):
         if was_there:
-            known += count
+            known_count += count
         else:
             new[FindingRank.of(number).severity.text] += count
-    return new, known
+    return new, known_count
 
 
 def _new_findings(
@@ -120,10 +122,10 @@ def _new_findings(
     """Return the first new findings of some severities, the worst first."""
     levels = [int(SEVERITIES[word]) for word in words]
     is_wanted = or_(*((Finding.sort % 100).between(10 * level, 10 * level + 9) for level in levels))
-    found = _open_findings(pipeline, default, report_type, Finding).where(
+    new = _open_findings(pipeline, default, report_type, Finding).where(
         is_wanted, ~func.coalesce(_was_there(pipeline), False)
     )
-    statement = found.order_by((Finding.sort % 100).desc(), Finding.id).limit(limit)
+    statement = new.order_by((Finding.sort % 100).desc(), Finding.id).limit(limit)
     return [_shown(row) for row in large_texts.load(statement)]
 
 

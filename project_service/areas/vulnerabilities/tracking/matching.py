@@ -66,29 +66,31 @@ Pair = tuple[Sighting, Candidate]
 
 def match_by_key(sightings: Iterable[Sighting], candidates: Iterable[Candidate], used: set[int]) -> Iterator[Pair]:
     """Match findings of the same type and key (round 1)."""
-    yield from _match(sightings, _free(candidates, used), used, lambda one: [(one.report_type, one.key)])
+    yield from _match(sightings, _free(candidates, used), used, lambda finding: [(finding.report_type, finding.key)])
 
 
 def match_group(sightings: list[Sighting], candidates: Iterable[Candidate], used: set[int]) -> Iterator[Pair]:
     """Match the remaining findings of one group in rounds 2 to 5."""
-    free = [one for one in _free(candidates, used) if not one.is_seen]
-    open_ = [one for one in free if one.state is not TrackingState.RESOLVED]
+    free = [candidate for candidate in _free(candidates, used) if not candidate.is_seen]
+    open_ = [candidate for candidate in free if candidate.state is not TrackingState.RESOLVED]
     matched: set[int] = set()
 
     def one_round(
         choices: list[Candidate], keys: Callable[[Sighting | Candidate], Iterable[Hashable]]
     ) -> Iterator[Pair]:
-        rest = [one for one in sightings if id(one) not in matched]
+        rest = [sighting for sighting in sightings if id(sighting) not in matched]
         for pair in _match(rest, choices, used, keys):
             matched.add(id(pair[0]))
             yield pair
 
-    yield from one_round(free, lambda one: one.marks)
-    yield from one_round(open_, lambda one: () if one.start is None else (one.start,))
+    yield from one_round(free, lambda finding: finding.marks)
+    yield from one_round(open_, lambda finding: () if finding.start is None else (finding.start,))
     for is_package in (True, False):
-        rest = [one for one in sightings if id(one) not in matched and one.is_package is is_package]
-        left = [one for one in open_ if one.id not in used]
-        pairs = _in_order(rest, left, lambda one: one.version or "") if is_package else _without_marks(rest, left)
+        rest = [sighting for sighting in sightings if id(sighting) not in matched and sighting.is_package is is_package]
+        left = [candidate for candidate in open_ if candidate.id not in used]
+        pairs = (
+            _in_order(rest, left, lambda finding: finding.version or "") if is_package else _without_marks(rest, left)
+        )
         for sighting, candidate in pairs:
             used.add(candidate.id)
             matched.add(id(sighting))
@@ -105,13 +107,13 @@ def _without_marks(sightings: list[Sighting], candidates: list[Candidate]) -> It
         if not candidate.marks:
             named[candidate.name][1].append(candidate)
     for some, others in named.values():
-        yield from _in_order(some, others, lambda one: one.start or 0)
+        yield from _in_order(some, others, lambda finding: finding.start or 0)
 
 
 def _in_order(
     sightings: list[Sighting], candidates: list[Candidate], order: Callable[[Sighting | Candidate], int | str]
 ) -> Iterator[Pair]:
-    best = sorted(candidates, key=lambda one: one.priority)[: len(sightings)]
+    best = sorted(candidates, key=lambda candidate: candidate.priority)[: len(sightings)]
     return zip(sorted(sightings, key=order), sorted(best, key=order), strict=False)
 
 
@@ -121,13 +123,13 @@ def _match(
     used: set[int],
     keys: Callable[[Sighting | Candidate], Iterable[Hashable]],
 ) -> Iterator[Pair]:
-    known: dict[Hashable, list[Candidate]] = defaultdict(list)
-    for candidate in sorted(candidates, key=lambda one: one.priority, reverse=True):
+    candidates_by_key: dict[Hashable, list[Candidate]] = defaultdict(list)
+    for candidate in sorted(candidates, key=lambda choice: choice.priority, reverse=True):
         for key in keys(candidate):
-            known[key].append(candidate)
+            candidates_by_key[key].append(candidate)
     for sighting in sightings:
         for key in keys(sighting):
-            choices = known.get(key, [])
+            choices = candidates_by_key.get(key, [])
             while choices and choices[-1].id in used:
                 choices.pop()
             if choices:
@@ -138,4 +140,4 @@ def _match(
 
 
 def _free(candidates: Iterable[Candidate], used: set[int]) -> list[Candidate]:
-    return [one for one in candidates if one.id not in used]
+    return [candidate for candidate in candidates if candidate.id not in used]

@@ -31,7 +31,7 @@ def record(pipeline: Pipeline, scanner: str, new: list[Sighting]) -> None:
         "scanner": scanner,
         "branch": pipeline.ref,
         "commit": pipeline.sha,
-        "worst": [{"title": one.name, "severity": _severity(one), "scanner": scanner} for one in worst],
+        "worst": [{"title": sighting.name, "severity": _severity(sighting), "scanner": scanner} for sighting in worst],
         "url": urls.absolute(f"{path}?pipeline_id={pipeline.id}"),
     }
     events.record(pipeline.project_id, [EventFields(NEW_FINDING, pipeline.id, _severity(worst[0]), None, snapshot)])

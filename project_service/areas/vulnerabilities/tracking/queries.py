@@ -47,18 +47,20 @@ def tracked_findings_of(
         *_in_states(state or OPEN_STATES),
     )
     if confidence:
-        numbers = [int(CONFIDENCES[one]) for one in confidence]
-        found = select(Finding.id).where(Finding.id == TrackedFindingState.finding_id, (Finding.sort % 10).in_(numbers))
-        statement = statement.where(found.exists())
+        numbers = [int(CONFIDENCES[word]) for word in confidence]
+        finding_id = select(Finding.id).where(
+            Finding.id == TrackedFindingState.finding_id, (Finding.sort % 10).in_(numbers)
+        )
+        statement = statement.where(finding_id.exists())
     if severity:
-        orders = [WORST - SEVERITIES[one] for one in severity]
+        orders = [WORST - SEVERITIES[word] for word in severity]
         statement = statement.where(TrackedFindingState.severity_order.in_(orders))
     wanted = {name: value for name, value in filters.items() if value}
     if wanted or only_new:
         statement = statement.join(TrackedFindingState.tracked)
     if only_new:
         firsts = TrackedFinding.first_seen_pipeline_id, TrackedFindingState.reappeared_pipeline_id
-        statement = statement.where(or_(*(one == TrackedFindingState.last_seen_pipeline_id for one in firsts)))
+        statement = statement.where(or_(*(first == TrackedFindingState.last_seen_pipeline_id for first in firsts)))
     if wanted:
         for name, value in wanted.items():
             column = getattr(TrackedFinding, name)
@@ -91,7 +93,7 @@ def prepare(rows: list[TrackedFindingState]) -> None:
     """Load the findings of a page, and the feedback on them; large findings are read one by one."""
     statement = select(Finding).where(Finding.id.in_([row.finding_id for row in rows]))
     loaded = selectinload(Finding.pipeline), selectinload(Finding.report), NO_LAZY_LOADING
-    found = {one.id: one for one in large_texts.load(statement.options(*loaded))}
+    findings = {finding.id: finding for finding in large_texts.load(statement.options(*loaded))}
     for row in rows:
-        set_committed_value(row, "finding", found[row.finding_id])
+        set_committed_value(row, "finding", findings[row.finding_id])
     queries.prepare([row.finding for row in rows])

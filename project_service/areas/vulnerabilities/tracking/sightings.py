@@ -45,9 +45,9 @@ def sighting_of(sort: int, key: str, data: dict[str, Any], marks: tuple[str, ...
 def signatures_of(vulnerability: dict[str, Any]) -> tuple[str, ...]:
     """Return the marks of an entry in GitLab's format: the signatures of its tracking."""
     items = obj(vulnerability.get("tracking")).get("items")
-    found = (one.get("signatures") for one in objs(items if isinstance(items, list) else ()))
-    signatures = (one for some in found for one in objs(some if isinstance(some, list) else ()))
-    values = ((text(one.get("algorithm")), text(one.get("value"))) for one in signatures)
+    lists = (item.get("signatures") for item in objs(items if isinstance(items, list) else ()))
+    signatures = (signature for some in lists for signature in objs(some if isinstance(some, list) else ()))
+    values = ((text(signature.get("algorithm")), text(signature.get("value"))) for signature in signatures)
     return tuple(identifying.mark(f"signature:{name}", value) for name, value in values if value)
 
 

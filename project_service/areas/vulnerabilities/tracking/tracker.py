@@ -59,7 +59,7 @@ def track(pipeline: Pipeline, series: TrackedSeries, sightings: list[Sighting]) 
     if tracker.is_of_default_branch:
         notifying.record(pipeline, series.scanner, tracker.new)
         if tracker.new:
-            hooks.announce_new(pipeline.project, (one.finding_id for one in tracker.new))
+            hooks.announce_new(pipeline.project, (sighting.finding_id for sighting in tracker.new))
     return {name: counts[name] for name in COUNTED}
 
 
@@ -82,9 +82,9 @@ class _Tracker:
         """Match findings, and write which tracked finding they are."""
         counts: Counter[str] = Counter()
         used: set[int] = set()
-        kept = [one for one in sightings if one.is_kept]
+        kept_sightings = [sighting for sighting in sightings if sighting.is_kept]
         matched: set[int] = set()
-        for batch in _batches(self._pairs(kept, used)):
+        for batch in _batches(self._pairs(kept_sightings, used)):
             matched.update(id(sighting) for sighting, _ in batch)
             for sighting, candidate in batch:
                 outcome = TRANSITIONS[candidate.state, Observation.SEEN].outcome
@@ -92,12 +92,12 @@ class _Tracker:
                 self.new += [sighting] * (outcome is TrackingOutcome.NEW)
                 counts[MOVED] += outcome is TrackingOutcome.KNOWN and _place(sighting) != _place(candidate)
             self._write(batch)
-        for some in _batches(one for one in kept if id(one) not in matched):
+        for some in _batches(sighting for sighting in kept_sightings if id(sighting) not in matched):
             counts[TrackingOutcome.NEW] += len(some)
             self.new += some
             self._add(some)
         # a duplicate of another report's finding is seen, but neither counted nor tracked anew
-        for dropped in _batches(one for one in sightings if not one.is_kept):
+        for dropped in _batches(sighting for sighting in sightings if not sighting.is_kept):
             self._write(list(self._known_duplicates(dropped)))
         return counts
 
@@ -125,12 +125,14 @@ class _Tracker:
     def _pairs(self, sightings: list[Sighting], used: set[int]) -> Iterator[Pair]:
         rest: list[Sighting] = []
         for batch in _batches(sightings):
-            found = list(
-                match_by_key(batch, self._candidates(TrackedFinding.key.in_({one.key for one in batch})), used)
+            pairs = list(
+                match_by_key(
+                    batch, self._candidates(TrackedFinding.key.in_({sighting.key for sighting in batch})), used
+                )
             )
-            matched = {id(sighting) for sighting, _ in found}
-            rest += (one for one in batch if id(one) not in matched)
-            yield from found
+            matched = {id(sighting) for sighting, _ in pairs}
+            rest += (sighting for sighting in batch if id(sighting) not in matched)
+            yield from pairs
         groups: dict[str, list[Sighting]] = {}
         for sighting in rest:
             groups.setdefault(sighting.group, []).append(sighting)
@@ -143,14 +145,17 @@ class _Tracker:
 
     def _known_duplicates(self, dropped: list[Sighting]) -> Iterator[Pair]:
         """Match duplicates by their keys; several may be the same tracked finding."""
-        keys = {one.key for one in dropped}
-        known = {(one.report_type, one.key): one for one in self._candidates(TrackedFinding.key.in_(keys))}
+        keys = {sighting.key for sighting in dropped}
+        candidates = {
+            (candidate_row.report_type, candidate_row.key): candidate_row
+            for candidate_row in self._candidates(TrackedFinding.key.in_(keys))
+        }
         written: set[int] = set()
-        for one in dropped:
-            candidate = known.get((one.report_type, one.key))
+        for sighting in dropped:
+            candidate = candidates.get((sighting.report_type, sighting.key))
             if candidate is not None and not candidate.is_seen and candidate.id not in written:
                 written.add(candidate.id)
-                yield one, candidate
+                yield sighting, candidate
 
     def _candidates(self, condition: ColumnElement[bool]) -> Iterator[Candidate]:
         own, default = aliased(TrackedFindingState), aliased(TrackedFindingState)
@@ -185,18 +190,18 @@ class _Tracker:
                 "project_id": self._pipeline.project_id,
                 "scanner": self._series.scanner,
                 "category": self._series.category,
-                "report_type": one.report_type,
+                "report_type": sighting.report_type,
                 "first_seen_at": self._now,
                 "first_seen_pipeline_id": self._pipeline.id,
-                **_identity(one),
+                **_identity(sighting),
             }
-            for one in sightings
+            for sighting in sightings
         ]
         statement = insert(TrackedFinding).returning(TrackedFinding.id, sort_by_parameter_order=True)
         ids = list(db.session.scalars(statement, values))
         self._link(zip(sightings, ids, strict=True))
         if self.is_newest:
-            self._insert_states((one, number) for one, number in zip(sightings, ids, strict=True))
+            self._insert_states((sighting, number) for sighting, number in zip(sightings, ids, strict=True))
 
     def _write(self, pairs: list[Pair]) -> None:
         """Write the new places and states of matched findings."""
@@ -213,7 +218,7 @@ class _Tracker:
         ]
         if changed:
             db.session.execute(update(TrackedFinding), changed)
-        self._insert_states((one, candidate.id) for one, candidate in pairs if candidate.own_state is None)
+        self._insert_states((sighting, candidate.id) for sighting, candidate in pairs if candidate.own_state is None)
         if renewed := [self._renewed(*pair) for pair in pairs if pair[1].own_state is not None]:
             db.session.execute(update(TrackedFindingState), renewed)
 
@@ -235,13 +240,13 @@ class _Tracker:
                 "ref": self._pipeline.ref,
                 "project_id": self._pipeline.project_id,
                 "state": TRANSITIONS[None, Observation.SEEN].state,
-                "finding_id": one.finding_id,
-                "severity_order": one.severity_order,
+                "finding_id": sighting.finding_id,
+                "severity_order": sighting.severity_order,
                 "first_seen_pipeline_id": self._pipeline.id,
                 "reappearances": 0,
                 **self._seen(),
             }
-            for one, number in items
+            for sighting, number in items
         ]
         if values:
             db.session.execute(insert(TrackedFindingState), values)
@@ -250,7 +255,7 @@ class _Tracker:
         return {"last_seen_at": self._now, "last_seen_pipeline_id": self._pipeline.id}
 
     def _link(self, items: Iterable[tuple[Sighting, int]]) -> None:
-        rows = [{"id": one.finding_id, "tracked_id": number} for one, number in items]
+        rows = [{"id": sighting.finding_id, "tracked_id": number} for sighting, number in items]
         if rows:
             db.session.execute(update(Finding), rows)
 

@@ -125,8 +125,8 @@ class ParsedDocument:
         return self.top.get(name)
 
     def items(self, name: str | None) -> Iterator[Any]:
-        found = self.list if name is None else self.top.get(name)
-        return iter(found if isinstance(found, list) else ())
+        elements = self.list if name is None else self.top.get(name)
+        return iter(elements if isinstance(elements, list) else ())
 
     def stored(self, items: Iterator[Any]) -> AbstractContextManager[Iterable[Any]]:
         return nullcontext(list(items))
@@ -164,12 +164,12 @@ class StreamedDocument:
         if name is not None and self.types.get(name) is not list:
             return iter(())
         if name is None:
-            found = self._read(ijson.items, "item")
+            elements = self._read(ijson.items, "item")
         elif self.occurrences[name] > 1:
-            found = self._items_of_last(name)
+            elements = self._items_of_last(name)
         else:
-            found = self._read(ijson.items, f"{name}.item")
-        return map(storable, found) if self.has_nul else found
+            elements = self._read(ijson.items, f"{name}.item")
+        return map(storable, elements) if self.has_nul else elements
 
     def stored(self, items: Iterator[Any]) -> AbstractContextManager[Iterable[Any]]:
         return closing(Spool(items, self.spool_dir))
@@ -209,11 +209,11 @@ class StreamedDocument:
         while chunk := self.file.read(BLOCK_BYTES):
             text, start, end = rest + chunk, 0, 0
             outside: list[bytes] = []
-            for found in QUOTE_OR_ESCAPED.finditer(text):
-                end = found.end()
-                if found[0] == QUOTE:
+            for match in QUOTE_OR_ESCAPED.finditer(text):
+                end = match.end()
+                if match[0] == QUOTE:
                     if not is_text:
-                        outside.append(text[start : found.start()])
+                        outside.append(text[start : match.start()])
                     start, is_text = end, not is_text
             rest = text[-1:] if end < len(text) and text.endswith(BACKSLASH) else b""  # the next byte belongs to it
             if not is_text:
@@ -233,12 +233,12 @@ class StreamedDocument:
             chunk = self.file.read(BLOCK_BYTES)
             text, is_last = text + chunk, not chunk
             done = len(text) if is_last else max(0, len(text) - MAX_SURROGATE_PAIR_BYTES + 1)
-            for found in LONE_SURROGATE.finditer(text):
-                if found.start() >= done:  # it may continue in the next block
+            for match in LONE_SURROGATE.finditer(text):
+                if match.start() >= done:  # it may continue in the next block
                     break
-                if found["lone"]:
+                if match["lone"]:
                     raise _not_json(ValueError("half of a surrogate pair"))
-                done = max(done, found.end())
+                done = max(done, match.end())
             text = text[done:]
 
     def _validate(self) -> None:

@@ -64,9 +64,9 @@ class Entries:
                 yield loaded(raw, f"{self.pointer}/{count}")
                 count += 1
             else:
-                found = _between(raw, gap, self.pointer)
-                yield from found
-                count += len(found)
+                elements = _between(raw, gap, self.pointer)
+                yield from elements
+                count += len(elements)
 
     def first(self) -> Any:
         """Return the first entry; ``None`` without any."""
@@ -128,11 +128,11 @@ class Document:
         used = 0
         entries, inside = places.entries, places.list_depth
         depth, entry_start = places.depth, places.entry_start
-        for found in BRACKET.finditer(text):
-            bracket = found[1]
+        for match in BRACKET.finditer(text):
+            bracket = match[1]
             if bracket is None:
                 break
-            end = found.end()
+            end = match.end()
             if bracket in _OPENING:
                 depth += 1
                 if depth > MAX_DEPTH:
@@ -250,8 +250,8 @@ def loaded(raw: bytes, pointer: str = "") -> Any:
 def _between(raw: bytes, gap: tuple[bool, bool], pointer: str) -> list[Any]:
     """Return the values in a gap before, between or after other entries."""
     has_before, has_behind = gap
-    found = loaded(b"[%b%b%b]" % (b"0" * has_before, raw, b"0" * has_behind), pointer)
-    values: list[Any] = found[has_before : len(found) - has_behind]
+    padded = loaded(b"[%b%b%b]" % (b"0" * has_before, raw, b"0" * has_behind), pointer)
+    values: list[Any] = padded[has_before : len(padded) - has_behind]
     return values
 
 

@@ -93,21 +93,23 @@ def _refuse_long_directory(file: IO[bytes]) -> None:
     size = file.seek(0, io.SEEK_END)
     file.seek(max(0, size - END_BYTES))
     end = file.read()
-    found = end.rfind(b"PK\5\6")
-    record = end[found : found + END.size]
-    if found < 0 or len(record) < END.size:
+    position = end.rfind(b"PK\5\6")
+    record = end[position : position + END.size]
+    if position < 0 or len(record) < END.size:
         raise BrokenReport(UNREADABLE, NOT_ZIP)
     count, directory_bytes = END.unpack(record)[4:6]
-    is_zip64 = b"PK\6\7" in end[:found]
+    is_zip64 = b"PK\6\7" in end[:position]
     if is_zip64 or count > MAX_MEMBERS or directory_bytes > MAX_DIRECTORY_BYTES:
         raise BrokenReport(UNREADABLE, "the ZIP archive has too many files: it must have exactly one, the report")
     file.seek(0)
 
 
 def _only_member(archive: zipfile.ZipFile) -> zipfile.ZipInfo:
-    members = [one for one in archive.infolist() if not one.is_dir() and not one.filename.startswith("__MACOSX/")]
+    members = [
+        member for member in archive.infolist() if not member.is_dir() and not member.filename.startswith("__MACOSX/")
+    ]
     if len(members) != 1:
-        names = ", ".join(one.filename[:MAX_NAME_LENGTH] for one in members[:MAX_NAMED_MEMBERS])
+        names = ", ".join(member.filename[:MAX_NAME_LENGTH] for member in members[:MAX_NAMED_MEMBERS])
         more = f" and {len(members) - MAX_NAMED_MEMBERS} more" if len(members) > MAX_NAMED_MEMBERS else ""
         content = f"{len(members)} files ({names}{more})" if members else "no file"
         raise BrokenReport(UNREADABLE, f"the ZIP archive has {content}: it must have exactly one, the report")

@@ -104,25 +104,25 @@ def name_of(report_type: str, vulnerability: Data, identifiers: list[Data], loca
     title = _filled(vulnerability.get("message")) or _filled(vulnerability.get("name"))
     if title:
         return title
-    by_type = {text(one["external_type"]).lower(): one for one in reversed(identifiers)}
+    by_type = {text(identifier["external_type"]).lower(): identifier for identifier in reversed(identifiers)}
     identifier = next(
         (by_type[kind] for kind in TITLE_IDENTIFIERS if kind in by_type), identifiers[0] if identifiers else {}
     )
     title = text(identifier.get("name")) or text(identifier.get("external_id")) or REPORT_TYPES[report_type]
-    place = short_name(report_type, location)
-    return f"{title} in {place}" if place else title
+    location_name = short_name(report_type, location)
+    return f"{title} in {location_name}" if location_name else title
 
 
 def identifiers_of(vulnerability: Data) -> list[Data]:
     """Return the identifiers in the form of the API."""
     return [
         {
-            "external_type": _text(one.get("type")),
-            "external_id": _text(one.get("value")),
-            "name": _text(one.get("name")),
-            "url": _text(one.get("url")),
+            "external_type": _text(identifier.get("type")),
+            "external_id": _text(identifier.get("value")),
+            "name": _text(identifier.get("name")),
+            "url": _text(identifier.get("url")),
         }
-        for one in _objects(vulnerability.get("identifiers"))
+        for identifier in _objects(vulnerability.get("identifiers"))
     ]
 
 
@@ -147,4 +147,4 @@ def _object(value: Any) -> Data:
 
 
 def _objects(value: Any) -> list[Data]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    return [element for element in value if isinstance(element, dict)] if isinstance(value, list) else []

@@ -25,19 +25,19 @@ _PARAGRAPH = re.compile(r"<p>(.*?)</p>", re.DOTALL)
 def vulnerabilities_of(site: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """Return every instance of every alert in the current format, with its JSON pointer."""
     sites = list(enumerate(site)) if isinstance(site, list) else [(None, site)]
-    for number, one in sites:
-        if one is None:
+    for number, site_entry in sites:
+        if site_entry is None:
             continue
         above = "/site" if number is None else f"/site/{number}"
-        if not isinstance(one, dict):
+        if not isinstance(site_entry, dict):
             raise BrokenReport(FAILED, "must be an object", above)
-        for place, alert in _objects(one.get("alerts"), f"{above}/alerts"):
-            pointer, shared = f"{above}/alerts/{place}/instances", _of_alert(alert)
+        for alert_number, alert in _objects(site_entry.get("alerts"), f"{above}/alerts"):
+            pointer, shared = f"{above}/alerts/{alert_number}/instances", _of_alert(alert)
             instances = list(_objects(alert.get("instances"), pointer))
             if len(instances) > MAX_INSTANCES:
                 raise BrokenReport(FAILED, f"has more than {MAX_INSTANCES} instances", pointer)
             for inner, instance in instances or [(0, {})]:  # without an instance it is about the whole site
-                yield f"{pointer}/{inner}", shared | {"location": _location(one, instance)}
+                yield f"{pointer}/{inner}", shared | {"location": _location(site_entry, instance)}
 
 
 def _objects(value: Any, pointer: str) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -61,8 +61,8 @@ def _of_alert(alert: dict[str, Any]) -> dict[str, Any]:
         "scanner": {"id": "zaproxy", "name": "ZAProxy"},
         "identifiers": list(_identifiers(alert)),
         "links": [
-            {"url": _plain(found[1])}
-            for found in islice(_PARAGRAPH.finditer(str(alert.get("reference") or "")), MAX_LINKS)
+            {"url": _plain(match[1])}
+            for match in islice(_PARAGRAPH.finditer(str(alert.get("reference") or "")), MAX_LINKS)
         ],
     }
 

@@ -57,10 +57,12 @@ def own_result(result: Data) -> OwnResult | None:
         image=text(properties.get("image")),
         severity=SEVERITIES.get(text(properties.get("severity"))),
         confidence=CONFIDENCES.get(text(properties.get("confidence"))),
-        identifiers=[_identifier(one) for one in members(properties.get("identifiers"))[:MAX_IDENTIFIERS]],
+        identifiers=[
+            _identifier(identifier) for identifier in members(properties.get("identifiers"))[:MAX_IDENTIFIERS]
+        ],
         location={name: value for name, value in location.items() if name not in SHOWN_PARTS},
         solution=text(properties.get("solution")),
-        marks=tuple(one for one in texts(properties.get("marks")) if MARK.fullmatch(one)),
+        marks=tuple(mark for mark in texts(properties.get("marks")) if MARK.fullmatch(mark)),
     )
 
 

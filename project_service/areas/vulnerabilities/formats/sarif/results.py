@@ -50,7 +50,9 @@ class Result:
         self.related = related if isinstance(related, list) else []
         plain, marked = sarif_texts.message_of(obj(result.get("message")), rule.messages, run.rules.messages)
         if not plain.strip():
-            plain = next((one for one in (rule.summary, rule.full, rule.name, rule_id) if one.strip()), "")
+            plain = next(
+                (candidate for candidate in (rule.summary, rule.full, rule.name, rule_id) if candidate.strip()), ""
+            )
         places = self._places() if "](" in plain or "](" in marked else {}
         self.message, described = sarif_texts.without_links(plain, places)
         self.description = sarif_texts.without_links(marked, places)[1] if marked else described
@@ -61,12 +63,12 @@ class Result:
     def entry(self, location: Data) -> ReportEntry:
         """Return the finding at one location."""
         physical = obj(location.get("physicalLocation"))
-        place = self._place(location, physical)
+        finding_location = self._place(location, physical)
         region = obj(physical.get("region"))
         snippet = text(obj(region.get("snippet")).get("text"))
         key = (self.own.key if self.own else "") or identifying.key_of(
             self.report_type,
-            place,
+            finding_location,
             self.identifiers[0],
             message=self.message,
             snippet=snippet,
@@ -74,7 +76,7 @@ class Result:
             partial=self.result.get("partialFingerprints"),
         )
         title = self.title
-        if "dependency" in place and self.package and not self.own:
+        if "dependency" in finding_location and self.package and not self.own:
             title = identifying.package_title(self.identifiers, self.package[0], self.package[1])
         code = ""
         if self.report_type != SECRET_DETECTION:
@@ -85,14 +87,14 @@ class Result:
             scanner=self.run.scanner,
             name=shapes.cut(title, shapes.MAX_NAME_LENGTH),
             identifiers=self.identifiers,
-            location=place,
+            location=finding_location,
             described=shapes.description(title, self.description, *texts_of_rule, code=code),
             solution=self.solution,
             urls=shapes.links(((rule.url or "", ""), (text(self.result.get("hostedViewerUri")), ""))),
             details=self.details,
         )
         marks = identifying.marks_of(snippet, self.result.get("fingerprints"), self.result.get("partialFingerprints"))
-        if "dependency" in place:
+        if "dependency" in finding_location:
             marks = ()
         elif self.own:
             marks = self.own.marks
@@ -110,12 +112,12 @@ class Result:
         return shapes.cut(f"{named}: {title}", shapes.MAX_NAME_LENGTH)
 
     def _place(self, location: Data, physical: Data) -> Data:
-        place = self._place_in_document(location, self.run.place(physical, self.pointer))
+        finding_location = self._place_in_document(location, self.run.place(physical, self.pointer))
         if self.own is None:
-            return place
+            return finding_location
         if self.own.key and "endLine" not in obj(physical.get("region")):
-            place.pop("end_line", None)  # its report told the first line only
-        return place | self.own.location
+            finding_location.pop("end_line", None)  # its report told the first line only
+        return finding_location | self.own.location
 
     def _place_in_document(self, location: Data, place: Data) -> Data:
         if self.report_type == DAST:
@@ -136,9 +138,9 @@ class Result:
     def _method(self, location: Data) -> str:
         logical = location.get("logicalLocations")
         first = obj(logical[0]) if isinstance(logical, list) and logical else {}
-        index, known = shapes.whole(first.get("index")), self.run.run.get("logicalLocations")
-        if index is not None and isinstance(known, list) and 0 <= index < len(known):
-            first = {**obj(known[index]), **first}
+        index, logical_locations = shapes.whole(first.get("index")), self.run.run.get("logicalLocations")
+        if index is not None and isinstance(logical_locations, list) and 0 <= index < len(logical_locations):
+            first = {**obj(logical_locations[index]), **first}
         return shapes.cut(text(first.get("fullyQualifiedName")) or text(first.get("name")), shapes.MAX_PATH_LENGTH)
 
     def _on_site(self, place: Data) -> Data:
@@ -169,17 +171,24 @@ class Result:
         rule = self.rule.severities
         kind = text(self.result.get("kind"))
         level = next(
-            (one for one in (text(self.result.get("level")), self.run.rules.level_of(self.rule)) if one in LEVELS), ""
+            (
+                candidate
+                for candidate in (text(self.result.get("level")), self.run.rules.level_of(self.rule))
+                if candidate in LEVELS
+            ),
+            "",
         )
         words = (severity_word(self.properties.get("issue_severity")), own[2], rule[2])
-        severity = next((one for one in (own[0], rule[0], own[1], rule[1], *words) if one is not None), None)
+        severity = next(
+            (candidate for candidate in (own[0], rule[0], own[1], rule[1], *words) if candidate is not None), None
+        )
         if severity is None and kind in OPEN_KINDS:
             severity = FindingSeverity.UNKNOWN
         return severity or LEVELS[level or "warning"], self._confidence()
 
     def _confidence(self) -> Confidence:
         words = (self.properties.get("confidence"), self.properties.get("issue_confidence"))
-        own = next((found for one in words if (found := confidence_word(one))), None)
+        own = next((confidence for word in words if (confidence := confidence_word(word))), None)
         return own or confidence_of_tags(self.tags) or self.rule.confidence or Confidence.UNKNOWN
 
     def _identifiers(self) -> list[Data]:
@@ -189,38 +198,40 @@ class Result:
         if not self.rule_id or self.properties or self.result.get("taxa"):
             return self._own_identifiers()
         key = self.rule_id, id(self.rule)
-        known = self.run.identifiers_of_rules
-        if key not in known:
-            if len(known) == MAX_REMEMBERED:
-                known.clear()
-            known[key] = self._own_identifiers()
-        return known[key]
+        identifiers = self.run.identifiers_of_rules
+        if key not in identifiers:
+            if len(identifiers) == MAX_REMEMBERED:
+                identifiers.clear()
+            identifiers[key] = self._own_identifiers()
+        return identifiers[key]
 
     def _own_identifiers(self) -> list[Data]:
         rule_id, rule, scanner = self.rule_id, self.rule, self.run.scanner.id
         if rule_id:
             primary = identifying.known_id(rule_id, rule.url)
-            found = [primary or identifying.identifier(f"{scanner}_rule_id", rule_id, url=rule.url)]
+            identifiers = [primary or identifying.identifier(f"{scanner}_rule_id", rule_id, url=rule.url)]
             if primary is None and (inside := identifying.CVE.search(rule_id)):
-                found.append(identifying.identifier("cve", inside[0].upper()))
+                identifiers.append(identifying.identifier("cve", inside[0].upper()))
         else:
-            found = [identifying.identifier(f"{scanner}_message", shapes.title(self.message))]
-        references = [one for one in shapes.members(self.result.get("taxa")) if self.run.rules.is_weakness(one)]
+            identifiers = [identifying.identifier(f"{scanner}_message", shapes.title(self.message))]
+        references = [
+            reference for reference in shapes.members(self.result.get("taxa")) if self.run.rules.is_weakness(reference)
+        ]
         cwe = self.properties.get("cwe")
         tags = (*rule.tags, *self.tags)
-        found += identifying.weaknesses(
+        identifiers += identifying.weaknesses(
             (
-                *(one.get("id") for one in references),
+                *(reference.get("id") for reference in references),
                 *rule.related_weaknesses,
                 *(cwe[: shapes.MAX_VALUES] if isinstance(cwe, list) else [cwe]),
                 *rule.weaknesses,
                 *(tag for tag in tags if "cwe-" in tag.lower()),
             )
         )
-        found += identifying.owasp(tags)
-        if len(found) > identifying.MAX_IDENTIFIERS:
+        identifiers += identifying.owasp(tags)
+        if len(identifiers) > identifying.MAX_IDENTIFIERS:
             self.run.reading.warn("over_limit", self.pointer)
-        return found[: identifying.MAX_IDENTIFIERS]
+        return identifiers[: identifying.MAX_IDENTIFIERS]
 
     def _package(self) -> tuple[str, str, str] | None:
         """Return name, version and fixed version of the package that the message or the help of the rule names."""
@@ -235,20 +246,20 @@ class Result:
 
     def _type(self) -> tuple[str, str]:
         """Return the report type and the image."""
-        given, image = self.run.reading.options.report_type, self.run.image
+        requested, image = self.run.reading.options.report_type, self.run.image
         if self.own:
             image = self.own.image or image
             if self.own.report_type in REPORT_TYPES:
-                return given or self.own.report_type, image
-        if given:
-            return given, image
-        found = TYPES_OF_RULES.get(self.rule.name) if self.run.scanner.id == "trivy" else None
-        if found is None and self.package:
+                return requested or self.own.report_type, image
+        if requested:
+            return requested, image
+        report_type = TYPES_OF_RULES.get(self.rule.name) if self.run.scanner.id == "trivy" else None
+        if report_type is None and self.package:
             kind = sarif_texts.value_of(sarif_texts.TYPE, self.message, self.rule.help_text)
             is_system = kind.lower() in SYSTEM_PACKAGES
-            found = CONTAINER_SCANNING if is_system else DEPENDENCY_SCANNING
-        found = found or TYPES_OF_SCANNERS.get(self.run.scanner.id, SAST)
-        return CONTAINER_SCANNING if self.run.image and found == DEPENDENCY_SCANNING else found, image
+            report_type = CONTAINER_SCANNING if is_system else DEPENDENCY_SCANNING
+        report_type = report_type or TYPES_OF_SCANNERS.get(self.run.scanner.id, SAST)
+        return CONTAINER_SCANNING if self.run.image and report_type == DEPENDENCY_SCANNING else report_type, image
 
     @cached_property
     def solution(self) -> str | None:
@@ -258,48 +269,48 @@ class Result:
         if self.package and self.package[2]:
             return f"Upgrade {self.package[0]} to {self.package[2]}."
         fixes = shapes.members(self.result.get("fixes"))
-        texts_of_fixes = (text(obj(one.get("description")).get("text")) for one in fixes)
-        return "\n".join(one for one in texts_of_fixes if one.strip()) or None
+        texts_of_fixes = (text(obj(fix.get("description")).get("text")) for fix in fixes)
+        return "\n".join(fix_text for fix_text in texts_of_fixes if fix_text.strip()) or None
 
     @cached_property
     def details(self) -> Data:
         """Return the details, the same at every location."""
         flows = self.result.get("codeFlows")
-        found: Data = {}
+        details: Data = {}
         threads = obj(flows[0]).get("threadFlows") if isinstance(flows, list) and flows else None
         steps = obj(threads[0]).get("locations") if isinstance(threads, list) and threads else None
         locations = [obj(step.get("location")) for step in objs(steps)] if isinstance(steps, list) else []
         if items := self.run.steps(locations, self.pointer):
-            found["code_flow"] = {"name": "Code flow", "type": "list", "items": items}
+            details["code_flow"] = {"name": "Code flow", "type": "list", "items": items}
         if items := self.run.steps(self.related, self.pointer):
-            found["related_locations"] = {"name": "Related locations", "type": "list", "items": items}
-        return found
+            details["related_locations"] = {"name": "Related locations", "type": "list", "items": items}
+        return details
 
     def _places(self) -> dict[str, str]:
         """Return the places of related locations by their ids, as links of messages refer to them."""
-        found: dict[str, str] = {}
-        for one in objs(self.related[: shapes.MAX_STEPS]):
+        places: dict[str, str] = {}
+        for related in objs(self.related[: shapes.MAX_STEPS]):
             try:
-                place = self.run.place(obj(one.get("physicalLocation")), self.pointer)
+                file_location = self.run.place(obj(related.get("physicalLocation")), self.pointer)
             except BrokenPath:
                 continue
-            if "file" in place and (number := text(one.get("id"))):
-                line = f":{place['start_line']}" if "start_line" in place else ""
-                found.setdefault(number, f"{place['file']}{line}")
-        return found
+            if "file" in file_location and (number := text(related.get("id"))):
+                line = f":{file_location['start_line']}" if "start_line" in file_location else ""
+                places.setdefault(number, f"{file_location['file']}{line}")
+        return places
 
     @cached_property
     def suppression(self) -> Data | None:
         """Return the dismissal, the same at every location."""
-        found = shapes.members(self.result.get("suppressions"))
-        if not found or any(one.get("status") in NOT_SETTLED for one in found):
+        suppressions = shapes.members(self.result.get("suppressions"))
+        if not suppressions or any(entry.get("status") in NOT_SETTLED for entry in suppressions):
             return None
-        justification = next((reason for one in found if (reason := text(one.get("justification")))), "")
+        justification = next((reason for entry in suppressions if (reason := text(entry.get("justification")))), "")
         is_false = FALSE_POSITIVE.search(justification) is not None
-        own = text(obj(found[0].get("properties")).get("dismissal_reason")) if self.own else ""
+        own = text(obj(suppressions[0].get("properties")).get("dismissal_reason")) if self.own else ""
         return {
-            "kind": text(found[0].get("kind")) or None,
-            "status": text(found[0].get("status")) or None,
+            "kind": text(suppressions[0].get("kind")) or None,
+            "status": text(suppressions[0].get("status")) or None,
             "justification": shapes.cut(justification, shapes.MAX_DESCRIPTION_LENGTH) or None,
             "dismissal_reason": own
             if own in DISMISSAL_REASONS

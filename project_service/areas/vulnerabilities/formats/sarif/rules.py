@@ -78,7 +78,8 @@ class Rules:
         extensions = tool.get("extensions")
         self._extensions = list(objs(extensions)) if isinstance(extensions, list) else []
         self._components: list[tuple[str, list[Rule]]] = [
-            (text(one.get("name")), list(self._read(one.get("rules"), pointer))) for one in (driver, *self._extensions)
+            (text(component.get("name")), list(self._read(component.get("rules"), pointer)))
+            for component in (driver, *self._extensions)
         ]
         self._by_id: list[dict[str, Rule]] = []
         for _, rules in self._components:
@@ -120,7 +121,11 @@ class Rules:
         index, name = whole(reference.get("index")), text(reference.get("name"))
         if index is not None:
             return index + 1 if 0 <= index < len(self._extensions) else -1
-        return next((place for place, (known, _) in enumerate(self._components) if known == name), -1) if name else 0
+        return (
+            next((index for index, (component_name, _) in enumerate(self._components) if component_name == name), -1)
+            if name
+            else 0
+        )
 
     def _at(self, component: int, index: int | None) -> Rule | None:
         if component < 0 or index is None:
@@ -130,9 +135,9 @@ class Rules:
 
     def _named(self, name: str) -> Rule:
         for wanted in (name, name.rpartition("/")[0]):
-            found = next((ids[wanted] for ids in self._by_id if wanted in ids), None) if wanted else None
-            if found is not None:
-                return found
+            rule = next((ids[wanted] for ids in self._by_id if wanted in ids), None) if wanted else None
+            if rule is not None:
+                return rule
         return NO_RULE
 
     def _read(self, rules: Any, pointer: str) -> Iterator[Rule]:
@@ -151,7 +156,7 @@ class Rules:
         help_, full = obj(rule.get("help")), obj(rule.get("fullDescription"))
         tags = tuple(texts(properties.get("tags")))
         relations = rule.get("relationships")
-        targets = [obj(one.get("target")) for one in members(relations)]
+        targets = [obj(relation.get("target")) for relation in members(relations)]
         cwe = properties.get("cwe")
         sure = confidence_of_tags(tags)
         if sure is None and self._scanner_id != SEMGREP:
@@ -169,22 +174,22 @@ class Rules:
             help_text=_text(help_.get("text")),
             messages=obj(rule.get("messageStrings")),
             tags=tags,
-            related_weaknesses=tuple(text(one.get("id")) for one in targets if self.is_weakness(one)),
+            related_weaknesses=tuple(text(target.get("id")) for target in targets if self.is_weakness(target)),
             weaknesses=tuple(cwe[:MAX_VALUES] if isinstance(cwe, list) else [cwe]),
         )
 
     def _read_overrides(self) -> dict[str, str]:
-        found: dict[str, str] = {}
+        levels: dict[str, str] = {}
         invocations = self._run.get("invocations")
-        lists = (one.get("ruleConfigurationOverrides") for one in objs(invocations or ()))
-        for override in chain.from_iterable(objs(one) for one in lists if isinstance(one, list)):
+        lists = (invocation.get("ruleConfigurationOverrides") for invocation in objs(invocations or ()))
+        for override in chain.from_iterable(objs(overrides) for overrides in lists if isinstance(overrides, list)):
             level = text(obj(override.get("configuration")).get("level"))
             descriptor = obj(override.get("descriptor"))
             rule = self._at(self._component(descriptor.get("toolComponent")), whole(descriptor.get("index")))
             name = text(descriptor.get("id")) or (rule.id if rule else "")
             if name and level in LEVELS:
-                found.setdefault(name, level)
-        return found
+                levels.setdefault(name, level)
+        return levels
 
 
 def _text(value: Any) -> str:

@@ -73,54 +73,54 @@ class Run:
         index = shapes.whole(artifact.get("index"))
         if not uri and index is not None and 0 <= index < len(self.artifacts):
             uri, base = self.artifacts[index]
-        place: Data = {}
+        file_location: Data = {}
         if file := self.paths.relative(uri, base, pointer) if uri else "":
-            place["file"] = file
+            file_location["file"] = file
         region = obj(physical.get("region"))
         start, end = (shapes.line_number(region.get(name)) for name in ("startLine", "endLine"))
         if start is not None:
-            place["start_line"] = start
-            place["end_line"] = max(start, end or start)
+            file_location["start_line"] = start
+            file_location["end_line"] = max(start, end or start)
             for name, member in (("start_column", "startColumn"), ("end_column", "endColumn")):
                 if column := shapes.line_number(region.get(member)):
-                    place[name] = column
-        return place
+                    file_location[name] = column
+        return file_location
 
     def steps(self, locations: Any, pointer: str) -> list[Data]:
         """Return locations as a list of details; those without a file are left out."""
-        found: list[Data] = []
+        steps: list[Data] = []
         if not locations:
-            return found
+            return steps
         for location in objs(locations if isinstance(locations, list) else ()):
-            if len(found) == shapes.MAX_STEPS:
+            if len(steps) == shapes.MAX_STEPS:
                 self.reading.warn("over_limit", pointer)
                 break
             try:
-                place = self.place(obj(location.get("physicalLocation")), pointer)
+                file_location = self.place(obj(location.get("physicalLocation")), pointer)
             except BrokenPath:
                 continue
-            if "file" in place:
+            if "file" in file_location:
                 name = shapes.cut(text(obj(location.get("message")).get("text")), shapes.MAX_CODE_LENGTH)
-                found.append(
+                steps.append(
                     {
                         "type": "file-location",
                         "name": name,
-                        "file_name": place["file"],
-                        "line_start": place.get("start_line"),
-                        "line_end": place.get("end_line"),
+                        "file_name": file_location["file"],
+                        "line_start": file_location.get("start_line"),
+                        "line_end": file_location.get("end_line"),
                     }
                 )
-        return found
+        return steps
 
     def _read_artifacts(self) -> list[tuple[str, str]]:
         artifacts = self.run.get("artifacts")
-        found: list[tuple[str, str]] = []
+        addresses: list[tuple[str, str]] = []
         for artifact in artifacts if isinstance(artifacts, list | Entries) else ():
-            if len(found) == shapes.MAX_ENTRIES:
+            if len(addresses) == shapes.MAX_ENTRIES:
                 raise BrokenReport(FAILED, f"has more than {shapes.MAX_ENTRIES} artifacts", f"{self.pointer}/artifacts")
             location = obj(obj(artifact).get("location"))
-            found.append((text(location.get("uri")), text(location.get("uriBaseId"))))
-        return found
+            addresses.append((text(location.get("uri")), text(location.get("uriBaseId"))))
+        return addresses
 
     def _read_invocations(self) -> None:
         invocations = self.run.get("invocations")

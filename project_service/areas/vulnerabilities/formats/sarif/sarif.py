@@ -61,8 +61,8 @@ def check_version(top: Data) -> None:
     if version is None:
         version = VERSION if VERSION in text(top.get("$schema")) else ""
     if not text(version).startswith(VERSION):
-        found = text(version) or "without a version"
-        raise BrokenReport(FAILED, f"SARIF {found} is not supported: {VERSION} is", "/version")
+        version_text = text(version) or "without a version"
+        raise BrokenReport(FAILED, f"SARIF {version_text} is not supported: {VERSION} is", "/version")
 
 
 def entries(run: Run, result: Any, pointer: str) -> Iterator[ReportEntry | SkippedEntries]:
@@ -71,8 +71,8 @@ def entries(run: Run, result: Any, pointer: str) -> Iterator[ReportEntry | Skipp
         yield run.reading.broken(run.section, pointer)
         return
     locations = result.get("locations")
-    found = list(locations) if isinstance(locations, list) else []
-    count = len(found) or 1
+    result_locations = list(locations) if isinstance(locations, list) else []
+    count = len(result_locations) or 1
     reason = SKIPPED_KINDS.get(text(result.get("kind")))
     if reason is None and result.get("baselineState") == "absent":
         reason = "absent"
@@ -87,7 +87,7 @@ def entries(run: Run, result: Any, pointer: str) -> Iterator[ReportEntry | Skipp
         run.reading.warn("broken_entry", pointer)
         yield SkippedEntries(run.section, shapes.BROKEN, pointer, count)
         return
-    for location in found[:MAX_LOCATIONS] or [{}]:
+    for location in result_locations[:MAX_LOCATIONS] or [{}]:
         try:
             yield read.entry(obj(location))
         except BrokenEntry:

@@ -32,11 +32,11 @@ def message_of(message: Data, strings: Data, shared: Data) -> tuple[str, str]:
     plain, marked = text(message.get("text")), text(message.get("markdown"))
     name = text(message.get("id"))
     if not plain.strip() and name:
-        found = obj(strings.get(name)) or obj(shared.get(name))
+        template = obj(strings.get(name)) or obj(shared.get(name))
         # of a rule: every result repeats it
         plain, marked = (
-            text(found.get("text"))[:MAX_DESCRIPTION_LENGTH],
-            marked or text(found.get("markdown"))[:MAX_DESCRIPTION_LENGTH],
+            text(template.get("text"))[:MAX_DESCRIPTION_LENGTH],
+            marked or text(template.get("markdown"))[:MAX_DESCRIPTION_LENGTH],
         )
     arguments = message.get("arguments")
     if isinstance(arguments, list) and arguments:
@@ -48,7 +48,7 @@ def without_links(message: str, places: dict[str, str]) -> tuple[str, str]:
     """Return a message for a name and for a description: links to locations are their text, there with the place."""
     if "[" not in message:
         return message, message
-    placed = LINK.sub(lambda found: f"{found[1]} ({places[found[2]]})" if found[2] in places else found[1], message)
+    placed = LINK.sub(lambda match: f"{match[1]} ({places[match[2]]})" if match[2] in places else match[1], message)
     return _unescaped(LINK.sub(r"\1", message)), _unescaped(placed)
 
 
@@ -68,8 +68,8 @@ def summary_of(message: str, short: str) -> str:
 
 def value_of(line: re.Pattern[str], *texts: str) -> str:
     """Return the value of the first line of that form in the first text that has one; empty without any."""
-    found = next((match for text_ in texts if (match := line.search(text_))), None)
-    return found[1].rstrip() if found else ""
+    value_match = next((match for text_ in texts if (match := line.search(text_))), None)
+    return value_match[1].rstrip() if value_match else ""
 
 
 def _unescaped(message: str) -> str:
@@ -80,9 +80,9 @@ def _filled(message: str, arguments: list[Any]) -> str:
     """Put arguments in the place of their numbers, up to ``MAX_DESCRIPTION_LENGTH`` characters."""
     parts: list[str] = []
     last = length = 0
-    for found in PLACEHOLDER.finditer(message):
-        parts += (message[last : found.start()], _value_of_placeholder(found, arguments))
-        last, length = found.end(), length + len(parts[-1]) + len(parts[-2])
+    for match in PLACEHOLDER.finditer(message):
+        parts += (message[last : match.start()], _value_of_placeholder(match, arguments))
+        last, length = match.end(), length + len(parts[-1]) + len(parts[-2])
         if length > MAX_DESCRIPTION_LENGTH:
             break
     return "".join((*parts, message[last:]))[:MAX_DESCRIPTION_LENGTH]

@@ -24,6 +24,7 @@ from sqlalchemy import (
     Date,
     ForeignKey,
     Index,
+    Integer,
     Select,
     Subquery,
     UniqueConstraint,
@@ -40,7 +41,7 @@ from sqlalchemy.orm import Mapped, joinedload, mapped_column, query_expression, 
 
 from project_service.domain import projects
 from project_service.domain.access_levels import Role
-from project_service.domain.accounts.users import User
+from project_service.domain.accounts.users import ACTIVE, User
 from project_service.domain.namespaces import Namespace, NamespaceAncestor
 from project_service.domain.projects import Project
 from project_service.kit import clock
@@ -48,6 +49,8 @@ from project_service.kit.db.base import Key, Model, Timestamps, table_of
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import NotFound
 from project_service.kit.http.fields import whole_number
+
+MAX_CHOICES = 500  # members that a field offers
 
 
 class Membership(Timestamps, Model):
@@ -235,8 +238,12 @@ def _authorized_projects(user_id: int, least: Role) -> Select[int]:
 
 def user_ids_with(least: Role, subject: Project | Namespace) -> CompoundSelect[int]:
     """The ids of the users with at least this role in a project or group, however they have it; some repeatedly."""
-    users = [grant.with_only_columns(_user(grant)) for grant in _at_least(grants_in(subject), least)]
     namespace_id = subject.namespace_id if isinstance(subject, Project) else subject.id
+    return _user_ids(grants_in(subject), namespace_id, least)
+
+
+def _user_ids(grants: Iterable[Select[Any]], namespace_id: Any, least: Any) -> CompoundSelect[int]:
+    users = [grant.with_only_columns(_user(grant)) for grant in _at_least(grants, least)]
     owner = select(_namespaces.c.owner_id).where(_namespaces.c.id == namespace_id, _namespaces.c.owner_id.is_not(None))
     return union_all(*users, owner)
 
@@ -340,7 +347,7 @@ def _of_user(grants: Iterable[Select[Any]], user_id: Any) -> tuple[Select[Any], 
     return tuple(grant.where(_memberships.c.user_id == user_id) for grant in grants)
 
 
-def _at_least(grants: Iterable[Select[Any]], least: Role) -> tuple[Select[Any], ...]:
+def _at_least(grants: Iterable[Select[Any]], least: Any) -> tuple[Select[Any], ...]:
     return tuple(grant.where(grant.selected_columns.access_level >= least) for grant in grants)
 
 
@@ -381,8 +388,25 @@ def levels_by_project(user_id: Any, today: Any) -> CTE:
     return highest.group_by(project_id).cte("levels")
 
 
-def members_for_choice(project: Project, most: int = 500, least: Role = Role.MINIMAL) -> Select[int, str, str]:
-    """The users with at least a role in a project, however they have it: id, name and username."""
-    people = select(User.id, User.name, User.username)
-    people = people.where(User.deleting_since.is_(None), User.id.in_(user_ids_with(least, project)))
-    return people.order_by(User.name).limit(most)
+@functools.cache
+def members_for_choice() -> Select[int, str, str]:
+    """The users with at least a role in a project, however they have it: id, name and username, by name.
+
+    It is executed with ``choice_in``.
+    """
+    grants = (*_in_namespace(_NAMESPACE), *_in_project(bindparam("project", type_=Key)))
+    ids = _user_ids(grants, _NAMESPACE, bindparam("least", type_=Integer))
+    people = select(User.id, User.name, User.username).where(User.deleting_since.is_(None), User.id.in_(ids))
+    return people.order_by(User.name).limit(bindparam("most", type_=Integer))
+
+
+@functools.cache
+def active_members_for_choice() -> Select[int, str, str]:
+    """Those ``members_for_choice`` who are active."""
+    return members_for_choice().where(User.state == ACTIVE)
+
+
+def choice_in(project: Project, least: Role = Role.MINIMAL, most: int = MAX_CHOICES) -> dict[str, Any]:
+    """The parameters of ``members_for_choice`` for a project, a role and the number of users wanted."""
+    places = {"project": project.id, "namespace": project.namespace_id}
+    return places | {"least": int(least), "most": most, "today": clock.today()}

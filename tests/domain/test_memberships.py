@@ -20,6 +20,7 @@ from project_service.domain.memberships import (
     Share,
     authorized_namespaces,
     authorized_projects,
+    choice_in,
     find_project_and_role,
     inherited_role,
     levels_by_project,
@@ -290,7 +291,7 @@ def test_mails_and_choices_reach_exactly_those_with_the_role(stored, world, leas
         wanted = {made.users[user].id for user in range(USERS) if role(world, user, spot) >= least}
         assert set(db.session.scalars(user_ids_with(least, place))) == wanted
         if isinstance(place, Project):
-            assert set(db.session.scalars(members_for_choice(place, least=least))) == wanted
+            assert set(db.session.scalars(members_for_choice(), choice_in(place, least))) == wanted
 
 
 @on_many_worlds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import Select, func, select, union_all
+from sqlalchemy import Row, Select, func, select, union_all
 from sqlalchemy.orm import joinedload, load_only, selectinload
 
 from project_service.areas.alerts.models import (
@@ -16,8 +16,7 @@ from project_service.areas.alerts.models import (
     Status,
 )
 from project_service.domain.access_levels import Role
-from project_service.domain.accounts.users import ACTIVE, User
-from project_service.domain.memberships import members_for_choice
+from project_service.domain.memberships import MAX_CHOICES, active_members_for_choice, choice_in
 from project_service.domain.projects import Project, RedirectRoute
 from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.issues import Issue
@@ -118,9 +117,9 @@ def incident_setting_of(project_id: int) -> IncidentSetting:
     )
 
 
-def assignable_users(project: Project) -> Select[int, str, str]:
+def assignable_users(project: Project, most: int = MAX_CHOICES) -> Sequence[Row[int, str, str]]:
     """The people to whom alerts of a project can be assigned: id, name and username."""
-    return members_for_choice(project, least=Role.DEVELOPER).where(User.state == ACTIVE)
+    return db.session.execute(active_members_for_choice(), choice_in(project, Role.DEVELOPER, most)).all()
 
 
 def former_addresses(project: Project, integrations: Sequence[AlertIntegration]) -> dict[str, list[FormerAddress]]:

@@ -19,7 +19,7 @@ from project_service.areas.issues import service
 from project_service.areas.issues.listing import IssueListing
 from project_service.areas.issues.queries import IssueFilter
 from project_service.domain.accounts.users import user_by
-from project_service.domain.memberships import members_for_choice
+from project_service.domain.memberships import choice_in, members_for_choice
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import INCIDENT, ISSUE, Issue, issues_of
 from project_service.domain.tracker.labels import choices_of, colors_of
@@ -178,9 +178,12 @@ def _page(project: Project, form: Form) -> str:
 def suggestions_of(project: Project) -> dict[str, Any]:
     """What fields for labels, milestones and people suggest; labels with their colours."""
     milestones = select(Milestone.title).where(usable_milestones(project)).order_by(Milestone.title)
-    people = members_for_choice(project, MAX_SUGGESTIONS) if caller().user_id is not None else None
+    people: list[str] = []
+    if caller().user_id is not None:
+        rows = db.session.execute(members_for_choice(), choice_in(project, most=MAX_SUGGESTIONS))
+        people = [username for _, _, username in rows]
     return {
         "labels": choices_of(project, MAX_SUGGESTIONS),
         "milestones": list(db.session.scalars(milestones.limit(MAX_SUGGESTIONS))),
-        "people": [username for _, _, username in db.session.execute(people)] if people is not None else [],
+        "people": people,
     }

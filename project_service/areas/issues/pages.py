@@ -19,7 +19,7 @@ from project_service.areas.issues.forms import IssueForm, NoteForm
 from project_service.areas.issues.list_pages import MAX_SUGGESTIONS, suggestions_of
 from project_service.areas.issues.listing import IssueListing
 from project_service.areas.issues.queries import IssueFilter
-from project_service.domain.memberships import members_for_choice
+from project_service.domain.memberships import choice_in, members_for_choice
 from project_service.domain.projects import Project
 from project_service.domain.tracker import issue_rules
 from project_service.domain.tracker.issues import Issue, find_issue
@@ -312,7 +312,7 @@ def _form(project: Project, issue: Issue | None = None) -> IssueForm:
         for name in ("assignee_ids", "labels", "milestone_id", "due_date"):
             del form[name]
         return form
-    people = db.session.execute(members_for_choice(project))
+    people = db.session.execute(members_for_choice(), choice_in(project))
     choices: dict[Any, str] = {user_id: f"{name} @{username}" for user_id, name, username in people}
     form.assignee_ids.choices = choices
     titles: dict[Any, str] = {0: "None"} | _milestones(project)

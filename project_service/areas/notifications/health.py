@@ -9,7 +9,7 @@ from sqlalchemy import select
 from project_service.areas.notifications.models import NotificationChannel
 from project_service.domain.access_levels import Role
 from project_service.domain.accounts.users import ACTIVE, User
-from project_service.domain.memberships import Membership, alive, members_for_choice
+from project_service.domain.memberships import Membership, active_members_for_choice, alive, choice_in
 from project_service.kit import clock, mail
 from project_service.kit.db.session import db
 from project_service.kit.deliveries import DeliveryOutcome, DeliveryResult
@@ -98,8 +98,8 @@ def _tell(channel: NotificationChannel, what: str, why: str) -> None:
         owner_name, recipients = "your account", [channel.user.email]
     elif channel.project is not None:
         owner_name = channel.project.full_path
-        people = members_for_choice(channel.project, least=Role.MAINTAINER).with_only_columns(User.email)
-        recipients = list(db.session.scalars(people.where(User.state == ACTIVE)))
+        emails = active_members_for_choice().with_only_columns(User.email)
+        recipients = list(db.session.scalars(emails, choice_in(channel.project, Role.MAINTAINER)))
     else:
         owner_name = "" if channel.group is None else channel.group.full_path
         owners = select(Membership.user_id).where(

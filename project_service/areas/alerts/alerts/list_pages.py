@@ -173,7 +173,7 @@ def _page(project: Project, form: Form) -> str:
         status=Status,
         integrations=integrations,
         environments=list(db.session.scalars(environments_of(project).limit(MAX_SUGGESTIONS))),
-        people=db.session.execute(queries.assignable_users(project).limit(MAX_SUGGESTIONS)).all(),
+        people=queries.assignable_users(project, MAX_SUGGESTIONS),
         me=caller().user_id,
         newest=db.session.scalar(select(func.max(Alert.iid)).where(Alert.project_id == project.id)) or 0,
         is_recent=lambda alert: now - RECENT < alert.started_at <= now,

@@ -177,7 +177,7 @@ def _acted(alert: Alert, act: Any) -> ResponseReturnValue:
 
 
 def _page(alert: Alert, form: CommentForm, part: str = "overview") -> str:
-    people = db.session.execute(queries.assignable_users(alert.project)).all()
+    people = queries.assignable_users(alert.project)
     tree, left_out = trees.tree_of(alert.payload)
     silencing.load_silences([alert])
     notes = planned_notes.read_notes(queries.notes_of(alert), request.args)

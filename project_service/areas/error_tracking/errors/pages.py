@@ -286,7 +286,7 @@ def _work_on(project: Project, error_id: str) -> dict[str, Any]:
     error = error_queries.find_error(project, error_id)
     return {
         "report": event_search.report_of(error),
-        "people": db.session.execute(error_queries.assignable_users(project)).all(),
+        "people": error_queries.assignable_users(project),
         "me": caller().user_id,
         "notes": visible_notes.read_notes(comments.comments_on(error), request.args),
         "may_change_note": lambda note: may_change_note(caller(), note),

@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, func, or_, select
+from sqlalchemy import ColumnElement, Row, Select, func, or_, select
 from sqlalchemy.orm import joinedload, undefer
 
 from project_service.areas.error_tracking.errors.models import (
@@ -21,8 +21,7 @@ from project_service.areas.error_tracking.errors.models import (
 from project_service.areas.error_tracking.errors.views import LAST_DAY, ErrorView, Frequency, Period
 from project_service.areas.error_tracking.releases.models import WaitingEvent
 from project_service.domain.access_levels import Role
-from project_service.domain.accounts.users import ACTIVE, User
-from project_service.domain.memberships import members_for_choice
+from project_service.domain.memberships import MAX_CHOICES, active_members_for_choice, choice_in
 from project_service.domain.projects import Project
 from project_service.kit.db import searching
 from project_service.kit.db.session import NO_LAZY_LOADING, db, one
@@ -75,9 +74,9 @@ def errors_numbered(project: Project, ids: Sequence[str]) -> list[TrackedError]:
     return list(db.session.scalars(errors))
 
 
-def assignable_users(project: Project) -> Select[int, str, str]:
+def assignable_users(project: Project, most: int = MAX_CHOICES) -> Sequence[Row[int, str, str]]:
     """The people to whom errors of a project can be assigned: id, name and username."""
-    return members_for_choice(project, least=Role.DEVELOPER).where(User.state == ACTIVE)
+    return db.session.execute(active_members_for_choice(), choice_in(project, Role.DEVELOPER, most)).all()
 
 
 def waiting_events(project: Project) -> int:

@@ -10,7 +10,7 @@ from project_service.areas.notifications.models import NotificationChannel
 from project_service.domain.access_levels import Role
 from project_service.domain.accounts import resource_bots
 from project_service.domain.accounts.users import ACTIVE, User, user_by
-from project_service.domain.memberships import members_for_choice
+from project_service.domain.memberships import active_members_for_choice, choice_in
 from project_service.domain.namespaces import Namespace, NamespaceAncestor
 from project_service.domain.notifications.levels import nearest_settings
 from project_service.domain.notifications.models import (
@@ -103,9 +103,9 @@ class Recipients:
     def members(self, least: Role) -> list[int]:
         """Return the ids of active members with at least a role, inherited ones included, without bots."""
         if least not in self._members:
-            people = members_for_choice(self.project, most=MAX_MEMBERS, least=least)
-            people = people.where(User.state == ACTIVE, User.id.not_in(resource_bots.bots()))
-            self._members[least] = [row.id for row in db.session.execute(people)]
+            people = active_members_for_choice().where(User.id.not_in(resource_bots.bots()))
+            rows = db.session.execute(people, choice_in(self.project, least, MAX_MEMBERS))
+            self._members[least] = [row.id for row in rows]
         return self._members[least]
 
     def _user_id(self, username: str) -> int | None:

@@ -8,7 +8,7 @@ import uuid
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from project_service.areas.vulnerabilities.fingerprints import NAMESPACE, finding_uuid, fingerprint
@@ -122,6 +122,7 @@ def read(raw, kind):
 
 
 @given(REPORT | st.lists(VALID_ENTRY, max_size=3) | JSON, st.sampled_from(["sast", "dast"]))
+@example({"site": 1}, "dast")
 def test_both_parsers_give_the_same_result(document, kind):
     raw = orjson.dumps(report_json.storable(document)).replace(b"placeholder", b"\\u0000")
     results = []

@@ -101,6 +101,8 @@ def _vulnerabilities(document: ReportDocument, report_type: str) -> Iterator[tup
     if type_ not in (None, list, type(None)):
         raise _invalid(report_type, "must be an array", f"/{VULNERABILITIES}")
     if type_ is None and report_type == DAST:
+        if document.type_of(SITE) not in (None, list, dict, type(None)):
+            raise _invalid(report_type, "must be an object", f"/{SITE}")
         return zap.vulnerabilities_of(document.value(SITE))
     return _with_pointers(f"/{VULNERABILITIES}", document.items(VULNERABILITIES))
 

@@ -20,6 +20,7 @@ from project_service.access.abilities import Ability, allowed
 from project_service.access.across_projects import issues_of_projects
 from project_service.access.identity import Caller
 from project_service.access.rules import visible_issues
+from project_service.domain import page_paths
 from project_service.domain.accounts.users import User, users
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import CLOSED, Issue
@@ -73,7 +74,7 @@ class TextReferences:
     def _commit(self, commit_id: str) -> str:
         if not self.has_code:
             return commit_id
-        address = f"/{self.project.full_path}/-/commit/{commit_id}"
+        address = f"/{self.project.full_path}{page_paths.commit(commit_id)}"
         return str(Markup('<a href="{}"><code>{}</code></a>').format(address, commit_id[:8]))
 
     def _issue(self, match: re.Match[str]) -> str:
@@ -83,7 +84,7 @@ class TextReferences:
             return match[0]
         full_path, title, state = issue
         label = match[0] + (" (closed)" if state == CLOSED else "")
-        return _anchor(f"/{full_path}/-/issues/{match['iid']}", label, title)
+        return _anchor(f"/{full_path}{page_paths.issue(match['iid'])}", label, title)
 
     def _label(self, match: re.Match[str]) -> str:
         title = match["quoted"] or match["label"]

@@ -15,6 +15,7 @@ from project_service.areas.alerts.models import (
     IncidentSetting,
     Status,
 )
+from project_service.domain import page_paths
 from project_service.domain.access_levels import Role
 from project_service.domain.memberships import MAX_CHOICES, active_members_for_choice, choice_in
 from project_service.domain.projects import Project, RedirectRoute
@@ -144,7 +145,7 @@ def notes_of(alert: Alert) -> Select[Note]:
 def subjects(ids: Collection[int]) -> dict[int, Subject]:
     """Load alerts as subjects of feeds, without their payloads, which may be large."""
     rows = db.session.execute(select(Alert.id, Alert.iid, Alert.title).where(Alert.id.in_(ids)))
-    return {number: Subject(title, "alert", f"/-/alert_management/{iid}/details") for number, iid, title in rows}
+    return {number: Subject(title, "alert", page_paths.alert(iid)) for number, iid, title in rows}
 
 
 add_finder(TARGET, subjects)

@@ -49,7 +49,7 @@ def create_environment(project: Project) -> ResponseReturnValue:
     if form.accepted(
         lambda: service.create_environment(project, name=form.name.data, external_url=form.external_url.data)
     ):
-        return redirect(f"/{project.full_path}/-/environments")
+        return redirect(_list_path(project))
     return render_template("environments/edit.html", project=project, environment=None, form=form), 422
 
 
@@ -81,7 +81,7 @@ def update_environment(project: Project, environment_id: int) -> ResponseReturnV
     environment, form = find_environment(project, environment_id), EnvironmentForm()
     fields = {"name": form.name.data or "", "external_url": form.external_url.data}
     if form.accepted(lambda: service.update_environment(environment, **fields)):
-        return redirect(f"/{project.full_path}/-/environments")
+        return redirect(_list_path(project))
     return render_template("environments/edit.html", project=project, environment=environment, form=form), 422
 
 
@@ -95,7 +95,7 @@ def ask_delete_environment(project: Project, environment_id: int) -> ResponseRet
         title="Delete environment",
         question=f"Delete the environment {environment.name}? Its alerts stay and belong to no environment then.",
         button="Delete environment",
-        back=f"/{project.full_path}/-/environments",
+        back=_list_path(project),
         project=project,
     )
 
@@ -106,4 +106,8 @@ def ask_delete_environment(project: Project, environment_id: int) -> ResponseRet
 def delete_environment(project: Project, environment_id: int) -> ResponseReturnValue:
     """Delete an environment."""
     service.delete_environment(find_environment(project, environment_id))
-    return redirect(f"/{project.full_path}/-/environments")
+    return redirect(_list_path(project))
+
+
+def _list_path(project: Project) -> str:
+    return f"/{project.full_path}/-/environments"

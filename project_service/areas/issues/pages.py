@@ -19,6 +19,7 @@ from project_service.areas.issues.forms import IssueForm, NoteForm
 from project_service.areas.issues.list_pages import MAX_SUGGESTIONS, suggestions_of
 from project_service.areas.issues.listing import IssueListing
 from project_service.areas.issues.queries import IssueFilter
+from project_service.domain import page_paths
 from project_service.domain.memberships import choice_in, members_for_choice
 from project_service.domain.projects import Project
 from project_service.domain.tracker import issue_rules
@@ -349,4 +350,4 @@ def _address_of_note(note: Note) -> str:
 
 
 def _address(project: Project, iid: int | None) -> str:
-    return f"/{project.full_path}/-/issues/{iid}"
+    return f"/{project.full_path}{page_paths.issue(iid)}"

@@ -6,6 +6,7 @@ from typing import Any
 
 from marshmallow.exceptions import ValidationError
 
+from project_service.domain import page_paths
 from project_service.domain.schemas import UserBasicSchema
 from project_service.domain.tracker.issues import INCIDENT, ISSUE, Issue
 from project_service.domain.tracker.labels import text_color
@@ -23,7 +24,7 @@ ALL_SCOPES = (*SCOPES, "created-by-me", "assigned-to-me")
 
 def issue_url(issue: Issue) -> str:
     """Return the URL of the page of an issue."""
-    return urls.absolute(f"/{issue.project.full_path}/-/issues/{issue.iid}")
+    return urls.absolute(f"/{issue.project.full_path}{page_paths.issue(issue.iid)}")
 
 
 def _references(issue: Issue) -> dict[str, str]:

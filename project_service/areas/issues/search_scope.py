@@ -22,6 +22,7 @@ from project_service.access.references.search_scopes import (
 )
 from project_service.access.rules import visible_issues, visible_notes
 from project_service.areas.issues.schemas import IssueSchema
+from project_service.domain import page_paths
 from project_service.domain.projects import Project
 from project_service.domain.tracker import issues, merge_requests
 from project_service.domain.tracker.issues import TEXTS, Issue
@@ -64,7 +65,7 @@ def show_issue(issue: Any) -> Hit:
     """An issue on the page."""
     path, state = issue.project.full_path, "closed" if issue.state == issues.CLOSED else "open"
     about = f"{state} {issue.issue_type}" + (", confidential" if issue.confidential else "")
-    return Hit(f"#{issue.iid} {issue.title}", f"/{path}/-/issues/{issue.iid}", path, about)
+    return Hit(f"#{issue.iid} {issue.title}", f"/{path}{page_paths.issue(issue.iid)}", path, about)
 
 
 def find_notes(search: Search) -> Matches:

@@ -13,6 +13,7 @@ from project_service.access.identity import Caller
 from project_service.access.references import todo_targets
 from project_service.access.references.todo_targets import ShownTarget, TodoTarget
 from project_service.areas.issues.schemas import IssueSchema
+from project_service.domain import page_paths
 from project_service.domain.projects import Project
 from project_service.domain.todos import Todo
 from project_service.domain.tracker.issues import CLOSED, TARGET, Issue
@@ -43,7 +44,7 @@ def load(ids: Collection[int]) -> dict[int, Issue]:
 def show(issue: Any) -> ShownTarget:
     """An issue on the page."""
     about = f"{'closed' if issue.state == CLOSED else 'open'} {issue.issue_type}"
-    return ShownTarget(f"#{issue.iid} {issue.title}", f"/-/issues/{issue.iid}", about)
+    return ShownTarget(f"#{issue.iid} {issue.title}", page_paths.issue(issue.iid), about)
 
 
 todo_targets.add(TodoTarget(TARGET, visible, load, show, IssueSchema))

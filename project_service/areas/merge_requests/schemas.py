@@ -6,6 +6,7 @@ import datetime as dt
 import re
 from typing import Any
 
+from project_service.domain import page_paths
 from project_service.domain.schemas import UserBasicSchema
 from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.tracker.schemas import MilestoneSchema, TitleOrWord
@@ -25,7 +26,7 @@ def is_draft(merge_request: MergeRequest) -> bool:
 
 def merge_request_url(merge_request: MergeRequest) -> str:
     """Return the URL of a merge request."""
-    return urls.absolute(f"/{merge_request.project.full_path}/-/merge_requests/{merge_request.iid}")
+    return urls.absolute(f"/{merge_request.project.full_path}{page_paths.merge_request(merge_request.iid)}")
 
 
 def _reference(merge_request: MergeRequest) -> str:

@@ -12,6 +12,7 @@ from project_service.access.references import search_scopes
 from project_service.access.references.search_scopes import EVERYWHERE, Hit, Matches, Search, SearchScope
 from project_service.areas.merge_requests import queries
 from project_service.areas.merge_requests.schemas import MergeRequestSchema
+from project_service.domain import page_paths
 from project_service.domain.projects import Project
 from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.tracker.milestones import WITH_OWNER
@@ -41,7 +42,7 @@ def find(search: Search) -> Matches:
 def show(merge_request: Any) -> Hit:
     """A merge request on the page."""
     path = merge_request.project.full_path
-    address = f"/{path}/-/merge_requests/{merge_request.iid}"
+    address = f"/{path}{page_paths.merge_request(merge_request.iid)}"
     return Hit(f"!{merge_request.iid} {merge_request.title}", address, path, merge_request.state)
 
 

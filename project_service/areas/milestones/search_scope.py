@@ -10,6 +10,7 @@ from sqlalchemy.orm import contains_eager, joinedload
 from project_service.access.references import search_scopes
 from project_service.access.references.search_scopes import EVERYWHERE, Hit, Matches, Search, SearchScope
 from project_service.access.rules import projects_with
+from project_service.domain import page_paths
 from project_service.domain.projects import Project
 from project_service.domain.tracker.milestones import ACTIVE, TEXTS, Milestone
 from project_service.domain.tracker.schemas import MilestoneSchema
@@ -29,7 +30,7 @@ def show(milestone: Any) -> Hit:
     """A milestone on the page."""
     path = milestone.project.full_path
     about = "open" if milestone.state == ACTIVE else "closed"
-    return Hit(milestone.title, f"/{path}/-/milestones/{milestone.iid}", path, about)
+    return Hit(milestone.title, f"/{path}{page_paths.milestone(milestone.iid)}", path, about)
 
 
 search_scopes.add(SearchScope("milestones", "Milestones", 70, EVERYWHERE, find, show, MilestoneSchema))

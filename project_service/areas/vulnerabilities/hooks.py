@@ -10,6 +10,7 @@ from sqlalchemy import or_, select
 from sqlalchemy.orm import joinedload
 
 from project_service.areas.vulnerabilities.models import DISMISSAL, ISSUE, Feedback, Finding, Pipeline
+from project_service.domain import page_paths
 from project_service.domain.hooks import hook_events
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
@@ -74,7 +75,7 @@ def _payload(project: Project, finding: Finding, feedback: Sequence[Feedback]) -
     found_at = clock.isoformat(finding.pipeline.created_at)
     changed_at = max((row.updated_at for row in feedback), default=finding.pipeline.created_at)
     attributes = {
-        "url": urls.absolute(f"/{project.full_path}/-/security/findings/{finding.id}"),
+        "url": urls.absolute(f"/{project.full_path}{page_paths.finding(finding.id)}"),
         "title": finding.data["name"],
         "state": "detected" if dismissal is None else "dismissed",
         "project_id": project.id,
@@ -111,7 +112,7 @@ def _identifier(identifier: dict[str, Any]) -> dict[str, Any]:
 def _issue(project: Project, issue: Issue) -> dict[str, Any]:
     return {
         "title": issue.title,
-        "url": urls.absolute(f"/{project.full_path}/-/issues/{issue.iid}"),
+        "url": urls.absolute(f"/{project.full_path}{page_paths.issue(issue.iid)}"),
         "created_at": clock.isoformat(issue.created_at),
         "updated_at": clock.isoformat(issue.updated_at),
     }

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import select
 
+from project_service.domain import page_paths
 from project_service.domain.accounts.user_pictures import picture_address
 from project_service.domain.accounts.users import User
 from project_service.domain.projects import Project
@@ -156,7 +157,7 @@ def _label(project: Project, title: str, label: Label | None) -> dict[str, Any]:
 
 def issue_url(issue: Issue) -> str:
     """Return the page of an issue or incident."""
-    return f"{project_url(issue.project)}/-/issues/{issue.iid}"
+    return f"{project_url(issue.project)}{page_paths.issue(issue.iid)}"
 
 
 def issue_attributes(issue: Issue) -> dict[str, Any]:

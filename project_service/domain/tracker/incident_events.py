@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from project_service.domain import page_paths
 from project_service.domain.accounts.users import User
 from project_service.domain.notifications import events
 from project_service.domain.notifications.events import EventFields
@@ -30,7 +31,7 @@ def _snapshot(issue: Issue) -> dict[str, Any]:
         "title": events.cut(issue.title, events.MAX_VALUE),
         "description": events.cut(issue.description),
         "state": issue.state,
-        "url": urls.absolute(f"/{issue.project.full_path}/-/issues/{issue.iid}"),
+        "url": urls.absolute(f"/{issue.project.full_path}{page_paths.issue(issue.iid)}"),
         "confidential": issue.confidential,
         "author_id": issue.author_id,
     }

@@ -8,7 +8,7 @@ from typing import Any, TypedDict, Unpack
 
 from sqlalchemy import delete, update
 
-from project_service.domain import todos
+from project_service.domain import page_paths, todos
 from project_service.domain.accounts.users import User
 from project_service.domain.events import recording
 from project_service.domain.events.models import Action
@@ -246,7 +246,7 @@ def _add_todos(author: User, issue: Issue, assignee_ids: Collection[int]) -> Non
     """Give new assignees, except the author, a to-do item."""
     others = [user_id for user_id in assignee_ids if user_id != author.id]
     todos.add(others, TodoAction.ASSIGNED, issue.project_id, issues.TARGET, [issue.id], author=author)
-    address = urls.absolute(f"/{issue.project.full_path}/-/issues/{issue.iid}")
+    address = urls.absolute(f"/{issue.project.full_path}{page_paths.issue(issue.iid)}")
     levels.mail_assignees(others, author, issue.project, f"{issue.title} (#{issue.iid})", address)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from project_service.domain import page_paths
 from project_service.domain.schemas import UserBasicSchema
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.notes import DIFF_NOTE, Note, Resolution, is_resolvable
@@ -81,7 +82,7 @@ def milestone_url(milestone: Milestone) -> str:
 def milestone_path(milestone: Milestone) -> str:
     """The path of the page of a milestone of a project or a group."""
     below = "/groups" if milestone.project is None else ""
-    return f"{below}/{milestone.owner.full_path}/-/milestones/{milestone.iid}"
+    return f"{below}/{milestone.owner.full_path}{page_paths.milestone(milestone.iid)}"
 
 
 class MilestoneSchema(Schema):

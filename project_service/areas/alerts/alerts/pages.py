@@ -23,7 +23,7 @@ from project_service.areas.alerts.effects import incidents, silencing
 from project_service.areas.alerts.models import TARGET, Alert, Severity, Status
 from project_service.areas.alerts.payloads import elements, payloads
 from project_service.areas.alerts.payloads.payload_mapping import LABELS
-from project_service.domain import todos
+from project_service.domain import page_paths, todos
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import INCIDENT, Issue
 from project_service.kit.db.session import db
@@ -210,4 +210,4 @@ def _page(alert: Alert, form: CommentForm, part: str = "overview") -> str:
 
 
 def _address(alert: Alert) -> str:
-    return f"/{alert.project.full_path}/-/alert_management/{alert.iid}/details"
+    return f"/{alert.project.full_path}{page_paths.alert(alert.iid)}"

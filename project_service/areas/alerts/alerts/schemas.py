@@ -9,6 +9,7 @@ from project_service.areas.alerts.models import Alert, Severity, Status
 from project_service.areas.alerts.payloads import payloads
 from project_service.areas.alerts.queries import OPEN
 from project_service.areas.alerts.receivers import grouping
+from project_service.domain import page_paths
 from project_service.domain.schemas import UserBasicSchema
 from project_service.domain.tracker.issues import Issue
 from project_service.kit.http import fields, urls
@@ -20,11 +21,11 @@ STATUSES = {status.name.lower(): status for status in Status}
 
 def alert_url(alert: Alert) -> str:
     """Return the URL of the page of an alert."""
-    return urls.absolute(f"/{alert.project.full_path}/-/alert_management/{alert.iid}/details")
+    return urls.absolute(f"/{alert.project.full_path}{page_paths.alert(alert.iid)}")
 
 
 def _issue_url(issue: Issue) -> str:
-    return urls.absolute(f"/{issue.project.full_path}/-/issues/{issue.iid}")
+    return urls.absolute(f"/{issue.project.full_path}{page_paths.issue(issue.iid)}")
 
 
 def _assignees(alert: Alert) -> list[Any]:

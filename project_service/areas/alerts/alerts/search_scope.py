@@ -11,6 +11,7 @@ from project_service.access.references import search_scopes
 from project_service.access.references.search_scopes import EVERYWHERE, Hit, Matches, Search, SearchScope
 from project_service.access.rules import projects_with_alerts
 from project_service.areas.alerts.models import TEXTS, Alert, Severity, Status
+from project_service.domain import page_paths
 from project_service.domain.projects import Project
 from project_service.kit.db.session import NO_LAZY_LOADING
 
@@ -29,7 +30,7 @@ def show(alert: Any) -> Hit:
     """An alert on the page."""
     path = alert.project.full_path
     about = [Severity(alert.severity).title, Status(alert.status).title, *alert.hosts]
-    return Hit(f"#{alert.iid} {alert.title}", f"/{path}/-/alert_management/{alert.iid}/details", path, ", ".join(about))
+    return Hit(f"#{alert.iid} {alert.title}", f"/{path}{page_paths.alert(alert.iid)}", path, ", ".join(about))
 
 
 search_scopes.add(SearchScope("alerts", "Alerts", 50, EVERYWHERE, find, show))

@@ -14,7 +14,7 @@ from project_service.access.references import mentions
 from project_service.areas.alerts.effects import hooks, incidents, notifying
 from project_service.areas.alerts.effects.incidents import note
 from project_service.areas.alerts.models import ACKNOWLEDGING, TARGET, Alert, IncidentSetting, Status
-from project_service.domain import todos
+from project_service.domain import page_paths, todos
 from project_service.domain.accounts.users import ACTIVE, User, users
 from project_service.domain.notifications import levels
 from project_service.domain.projects import Project
@@ -69,7 +69,7 @@ def assign(author: User, alert: Alert, assignee: User | None) -> None:
     note(author, alert, " and ".join(parts))
     if assignee is not None:
         todos.add([assignee.id], TodoAction.ASSIGNED, alert.project_id, TARGET, [alert.id], author=author)
-        address = urls.absolute(f"/{alert.project.full_path}/-/alert_management/{alert.iid}/details")
+        address = urls.absolute(f"/{alert.project.full_path}{page_paths.alert(alert.iid)}")
         levels.mail_assignees([assignee.id], author, alert.project, f"Alert: {alert.title}", address)
 
 

@@ -13,6 +13,7 @@ from project_service.access.references import todo_targets
 from project_service.access.references.todo_targets import ShownTarget, TodoTarget
 from project_service.access.rules import projects_with_alerts
 from project_service.areas.alerts.models import TARGET, Alert, Severity, Status
+from project_service.domain import page_paths
 from project_service.kit.db.session import NO_LAZY_LOADING, db
 from project_service.kit.http import fields
 from project_service.kit.http.schemas import Schema
@@ -39,7 +40,7 @@ def load(ids: Collection[int]) -> dict[int, Alert]:
 def show(alert: Any) -> ShownTarget:
     """An alert on the page."""
     about = f"{Severity(alert.severity).title}, {Status(alert.status).title}"
-    return ShownTarget(f"#{alert.iid} {alert.title}", f"/-/alert_management/{alert.iid}/details", about)
+    return ShownTarget(f"#{alert.iid} {alert.title}", page_paths.alert(alert.iid), about)
 
 
 todo_targets.add(TodoTarget(TARGET, visible, load, show, TodoAlertSchema))

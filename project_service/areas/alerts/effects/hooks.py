@@ -10,6 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import joinedload
 
 from project_service.areas.alerts.models import TARGET, Alert, Severity, Status
+from project_service.domain import page_paths
 from project_service.domain.accounts.users import User
 from project_service.domain.hooks import hook_events, note_payloads
 from project_service.domain.hooks.hook_payloads import project_of, user_of
@@ -27,7 +28,7 @@ SHOWN = tuple(joinedload(shown) for shown in (Alert.project, Alert.environment, 
 
 def address_of(alert: Alert) -> str:
     """Return the URL of the page of an alert."""
-    return urls.absolute(f"/{alert.project.full_path}/-/alert_management/{alert.iid}/details")
+    return urls.absolute(f"/{alert.project.full_path}{page_paths.alert(alert.iid)}")
 
 
 def attributes_of(alert: Alert) -> dict[str, Any]:

@@ -299,7 +299,7 @@ def ask_delete_integration(project: Project, integration_id: int) -> ResponseRet
         title="Delete integration",
         question=f"Delete {integration.name}? Its address stops working. The alerts that came through it stay.",
         button="Delete integration",
-        back=f"/{project.full_path}/-/settings/operations#alerts",
+        back=_section_path(project),
         project=project,
     )
 
@@ -311,7 +311,7 @@ def delete_integration(project: Project, integration_id: int) -> ResponseReturnV
     """Delete an integration."""
     integrations.delete_integration(queries.find_integration(project, integration_id))
     flash("The integration has been successfully removed.")
-    return redirect(f"/{project.full_path}/-/settings/operations#alerts")
+    return redirect(_section_path(project))
 
 
 def _fields(form: IntegrationForm) -> dict[str, Any]:
@@ -387,3 +387,7 @@ def _after_saving(integration: AlertIntegration) -> str:
 
 def _address(integration: AlertIntegration, tab: str) -> str:
     return f"/{integration.project.full_path}/-/settings/operations/integrations/{integration.id}/{tab}"
+
+
+def _section_path(project: Project) -> str:
+    return f"/{project.full_path}/-/settings/operations#alerts"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from project_service.areas.error_tracking.errors.models import TrackedError
+from project_service.domain import page_paths
 from project_service.domain.notifications import events
 from project_service.domain.notifications.events import EventFields
 from project_service.domain.notifications.models import ERROR_REGRESSION, NEW_ERROR
@@ -25,7 +26,7 @@ def record(error: TrackedError, *, environment: str | None, regressed: bool) -> 
         "user_count": error.user_count,
         "release": error.last_release,
         "first_seen": clock.isoformat(error.first_seen),
-        "url": urls.absolute(f"/{error.project.full_path}/-/error_tracking/{error.id}/details"),
+        "url": urls.absolute(f"/{error.project.full_path}{page_paths.error(error.id)}"),
     }
     kind = ERROR_REGRESSION if regressed else NEW_ERROR
     severity = SEVERITIES.get(error.level, "info")

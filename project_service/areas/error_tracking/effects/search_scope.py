@@ -11,6 +11,7 @@ from project_service.access.across_projects import projects_with_errors
 from project_service.access.references import search_scopes
 from project_service.access.references.search_scopes import EVERYWHERE, Hit, Matches, Search, SearchScope
 from project_service.areas.error_tracking.errors.models import TEXTS, ErrorStatus, TrackedError
+from project_service.domain import page_paths
 from project_service.domain.projects import Project
 from project_service.kit.db.session import NO_LAZY_LOADING
 
@@ -26,7 +27,7 @@ def find(search: Search) -> Matches:
 def show(error: Any) -> Hit:
     """An error on the page."""
     path, status = error.project.full_path, ErrorStatus(error.status).text
-    return Hit(error.title, f"/{path}/-/error_tracking/{error.id}/details", path, f"{status}, {error.culprit}")
+    return Hit(error.title, f"/{path}{page_paths.error(error.id)}", path, f"{status}, {error.culprit}")
 
 
 search_scopes.add(SearchScope("errors", "Errors", 52, EVERYWHERE, find, show))

@@ -12,6 +12,7 @@ from project_service.access.identity import Caller
 from project_service.access.references import todo_targets
 from project_service.access.references.todo_targets import ShownTarget, TodoTarget
 from project_service.areas.error_tracking.errors.models import TARGET, ErrorStatus, TrackedError
+from project_service.domain import page_paths
 from project_service.kit.db.session import NO_LAZY_LOADING, db
 from project_service.kit.http import fields
 from project_service.kit.http.schemas import Schema
@@ -38,7 +39,7 @@ def load(ids: Collection[int]) -> dict[int, TrackedError]:
 def show(error: Any) -> ShownTarget:
     """An error on the page."""
     about = f"{error.level.title()}, {ErrorStatus(error.status).text}"
-    return ShownTarget(error.title, f"/-/error_tracking/{error.id}/details", about)
+    return ShownTarget(error.title, page_paths.error(error.id), about)
 
 
 todo_targets.add(TodoTarget(TARGET, visible, load, show, TodoErrorSchema))

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import BigInteger, ForeignKey, Index, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
+from project_service.domain import page_paths
 from project_service.domain.accounts.users import User
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
@@ -107,7 +108,7 @@ class TrackedError(Model):
     @property
     def path(self) -> str:
         """The path of its page."""
-        return f"/{self.project.full_path}/-/error_tracking/{self.id}/details"
+        return f"/{self.project.full_path}{page_paths.error(self.id)}"
 
 
 TEXTS = text_search.add(TextIndex(table_of(TrackedError), ("title", "culprit")))

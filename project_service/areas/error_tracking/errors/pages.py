@@ -28,6 +28,7 @@ from project_service.areas.error_tracking.events import event_search, event_view
 from project_service.areas.error_tracking.sentry.client import SentryFailed
 from project_service.areas.error_tracking.settings import client_keys, queries
 from project_service.areas.error_tracking.settings.models import ErrorTrackingSetting, SentryIssueLink
+from project_service.domain import page_paths
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
 from project_service.kit.charts import sparkline
@@ -185,7 +186,7 @@ def create_error_issue(project: Project, error_id: str) -> ResponseReturnValue:
     except SentryFailed as error:
         return _unavailable(project, error_id, error)
     if "create" in request.form:
-        return redirect(f"/{project.full_path}/-/issues/{accepted.result.iid}")
+        return redirect(f"/{project.full_path}{page_paths.issue(accepted.result.iid)}")
     return redirect(address_of(project, error_id))
 
 
@@ -319,7 +320,7 @@ def _options(values: Sequence[str]) -> dict[str, str]:
 
 def address_of(project: Project, error_id: str) -> str:
     """Return the path of the page of an error."""
-    return f"/{project.full_path}/-/error_tracking/{error_id}/details"
+    return f"/{project.full_path}{page_paths.error(error_id)}"
 
 
 def _dsn(project: Project) -> str | None:

@@ -18,7 +18,7 @@ from project_service.areas.error_tracking.errors.models import (
     TrackedErrorFacet,
 )
 from project_service.areas.error_tracking.releases.models import ErrorRelease
-from project_service.domain import todos
+from project_service.domain import page_paths, todos
 from project_service.domain.accounts.users import ACTIVE, User, users
 from project_service.domain.notifications import levels
 from project_service.domain.todos import TodoAction
@@ -93,7 +93,7 @@ def assign_to_id(author: User, error: TrackedError, user_id: int | None) -> None
     db.session.flush()
     if user is not None and is_new and user.id != author.id:
         todos.add([user.id], TodoAction.ASSIGNED, error.project_id, TARGET, [error.id], author=author)
-        address = urls.absolute(f"/{error.project.full_path}/-/error_tracking/{error.id}/details")
+        address = urls.absolute(f"/{error.project.full_path}{page_paths.error(error.id)}")
         levels.mail_assignees([user.id], author, error.project, error.title, address)
 
 

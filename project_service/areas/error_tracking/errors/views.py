@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from project_service.areas.error_tracking.errors.models import DAY_SECONDS, HOUR_SECONDS
 from project_service.areas.error_tracking.events.event_views import EventView
+from project_service.domain import page_paths
 from project_service.domain.accounts.users import User
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
@@ -70,7 +71,7 @@ class ErrorView:
     @property
     def path(self) -> str:
         """The path of its page."""
-        return f"/{self.project.full_path}/-/error_tracking/{self.id}/details"
+        return f"/{self.project.full_path}{page_paths.error(self.id)}"
 
     @property
     def is_regression(self) -> bool:

@@ -12,6 +12,7 @@ from project_service.areas.error_tracking.errors import queries as error_queries
 from project_service.areas.error_tracking.releases import arrivals, queries, release_history
 from project_service.areas.error_tracking.releases.models import SourceMapBundle
 from project_service.areas.error_tracking.sentry_cli import upload_guides
+from project_service.domain import page_paths
 from project_service.domain.projects import Project
 from project_service.kit.db.locking import delete_locked
 from project_service.kit.db.session import db
@@ -95,7 +96,7 @@ def resolve_event_again(project: Project, error_id: str, event_id: str) -> Respo
         flash("The source maps are applied: reload this page in a few seconds.")
     else:
         flash(" ".join(form.problems) or "The form has expired: try it again.")
-    return redirect(f"/{project.full_path}/-/error_tracking/{error_id}/details?event={event.event_id}")
+    return redirect(f"/{project.full_path}{page_paths.error(error_id)}?event={event.event_id}")
 
 
 def _releases(project: Project) -> str:

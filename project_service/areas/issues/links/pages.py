@@ -13,6 +13,7 @@ from project_service.access.identity import caller
 from project_service.access.page_parts import panels
 from project_service.access.pages import PageBlueprint
 from project_service.areas.issues.links import queries, service
+from project_service.domain import page_paths
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue, find_issue
 from project_service.kit.http.errors import Conflict, RecordNotFound, Unprocessable
@@ -68,4 +69,4 @@ def delete_issue_link(project: Project, iid: int, issue_link_id: int) -> Respons
 
 
 def _address(issue: Issue) -> str:
-    return f"/{issue.project.full_path}/-/issues/{issue.iid}#links-title"
+    return f"/{issue.project.full_path}{page_paths.issue(issue.iid)}#links-title"

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from project_service.areas.repositories.code_reading import CommitRow
+from project_service.domain import page_paths
 from project_service.domain.projects import Project
 from project_service.domain.repositories.reading.diffs import FileDiff
 from project_service.domain.repositories.reading.objects import Commit, Person
@@ -24,7 +25,7 @@ def moment(time: dt.datetime) -> str:
 
 def commit_url(project: Project, commit: Commit) -> str:
     """The page of a commit."""
-    return f"{project_url(project)}/-/commit/{commit.id}"
+    return f"{project_url(project)}{page_paths.commit(commit.id)}"
 
 
 def _of_commit(read: Callable[[Commit], Any], type: str = "string", **options: Any) -> fields.Computed:

@@ -22,6 +22,7 @@ from project_service.access.references.search_scopes import (
 )
 from project_service.areas.repositories.code_reading import CommitRow
 from project_service.areas.repositories.content.schemas import CommitFullSchema
+from project_service.domain import page_paths
 from project_service.domain.projects import Project
 from project_service.domain.repositories.reading import history, searching
 from project_service.domain.repositories.reading.budget import ReadingTooLarge
@@ -137,7 +138,7 @@ def show_commit(row: Any) -> Hit:
     commit, path = row.commit, row.project.full_path
     return Hit(
         commit.title or commit.short_id,
-        f"/{path}/-/commit/{commit.id}",
+        f"/{path}{page_paths.commit(commit.id)}",
         path,
         f"{commit.short_id}, {commit.author.name}",
     )

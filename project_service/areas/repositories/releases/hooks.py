@@ -8,6 +8,7 @@ from sqlalchemy import select
 
 from project_service.areas.repositories.releases.queries import release_rows
 from project_service.areas.repositories.releases.schemas import LinkedAsset, newest_links, release_url, sources_of
+from project_service.domain import page_paths
 from project_service.domain.hooks import hook_events
 from project_service.domain.hooks.hook_payloads import REDACTED, moment, project_of
 from project_service.domain.projects import Project
@@ -53,7 +54,7 @@ def _commit(project: Project, release: Release) -> dict[str, Any] | None:
         "message": None if commit is None else commit.message,
         "title": None if commit is None else commit.title,
         "timestamp": None if commit is None else commit.committer.time.isoformat(),
-        "url": f"{project_url(project)}/-/commit/{release.sha}",
+        "url": f"{project_url(project)}{page_paths.commit(release.sha)}",
         "author": None if commit is None else {"name": commit.author.name, "email": REDACTED},
     }
 

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from project_service.areas.repositories.transport.push_facts import PushFacts
-from project_service.domain import instance_settings
+from project_service.domain import instance_settings, page_paths
 from project_service.domain.accounts.user_pictures import picture_address
 from project_service.domain.accounts.users import User
 from project_service.domain.hooks import hook_events
@@ -102,7 +102,7 @@ def _payload(
         "user_avatar": picture_address(author),
         "project_id": project.id,
         "project": project_of(project),
-        "commits": [commit | {"url": f"{url}/-/commit/{commit['id']}"} for commit in commits],
+        "commits": [commit | {"url": f"{url}{page_paths.commit(commit['id'])}"} for commit in commits],
         "total_commits_count": figures.count if figures is not None and change.is_branch else 0,
         "push_options": {},
         "repository": repository_of(project, for_push=True),
@@ -144,7 +144,7 @@ def _sample(kind: str) -> hook_events.Sample:
             "message": "Add a sample",
             "title": "Add a sample",
             "timestamp": "2026-01-01T00:00:00+00:00",
-            "url": f"{project_url(project)}/-/commit/{SAMPLE_SHA}",
+            "url": f"{project_url(project)}{page_paths.commit(SAMPLE_SHA)}",
             "author": {"name": "Sample", "email": REDACTED},
             ADDED: ["sample.txt"],
             MODIFIED: [],

@@ -7,6 +7,7 @@ from project_service.areas.vulnerabilities.levels import SEVERITIES, THRESHOLDS
 from project_service.areas.vulnerabilities.models import DISMISSAL, ISSUE, TrackedFindingState
 from project_service.areas.vulnerabilities.report_types import REPORT_TYPES
 from project_service.areas.vulnerabilities.tracking.queries import STATES, shown_state
+from project_service.domain import page_paths
 from project_service.kit.http import fields, urls
 from project_service.kit.http.schemas import Schema
 
@@ -53,7 +54,7 @@ class TrackedFindingSchema(Schema):
     dismissal_reason = fields.Computed(dismissal_reason)
     issue_iid = fields.Computed(issue_iid, type="integer")
     web_url = fields.Computed(
-        lambda row: urls.absolute(f"/{row.finding.pipeline.project.full_path}/-/security/findings/{row.finding_id}")
+        lambda row: urls.absolute(f"/{row.finding.pipeline.project.full_path}{page_paths.finding(row.finding_id)}")
     )
 
 

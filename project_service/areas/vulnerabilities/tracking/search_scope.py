@@ -12,6 +12,7 @@ from project_service.access.references import search_scopes
 from project_service.access.references.search_scopes import EVERYWHERE, Hit, Matches, Search, SearchScope
 from project_service.areas.vulnerabilities.findings import queries
 from project_service.areas.vulnerabilities.models import TEXTS, Finding, Pipeline, TrackedFinding, TrackedFindingState
+from project_service.domain import page_paths
 from project_service.domain.projects import Project
 from project_service.kit.db.session import NO_LAZY_LOADING
 
@@ -40,7 +41,7 @@ def show(row: Any) -> Hit:
     """A finding on the page."""
     path = row.finding.pipeline.project.full_path
     about = f"{row.finding.severity.title}, {row.state}"
-    return Hit(row.tracked.name, f"/{path}/-/security/findings/{row.finding_id}", path, about)
+    return Hit(row.tracked.name, f"/{path}{page_paths.finding(row.finding_id)}", path, about)
 
 
 search_scopes.add(SearchScope("findings", "Findings", 54, EVERYWHERE, find, show))

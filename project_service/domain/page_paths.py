@@ -1,0 +1,38 @@
+"""Paths of the pages that other pages, mails, hooks and the API link to, below the path of their project."""
+
+from __future__ import annotations
+
+
+def alert(iid: int) -> str:
+    """Return the path of the page of an alert."""
+    return f"/-/alert_management/{iid}/details"
+
+
+def commit(commit_id: str) -> str:
+    """Return the path of the page of a commit."""
+    return f"/-/commit/{commit_id}"
+
+
+def error(error_id: int | str) -> str:
+    """Return the path of the page of a tracked error; Sentry's errors have texts as ids."""
+    return f"/-/error_tracking/{error_id}/details"
+
+
+def finding(finding_id: int) -> str:
+    """Return the path of the page of a finding of a scanner."""
+    return f"/-/security/findings/{finding_id}"
+
+
+def issue(iid: int | str | None) -> str:
+    """Return the path of the page of an issue or incident."""
+    return f"/-/issues/{iid}"
+
+
+def merge_request(iid: int | str | None) -> str:
+    """Return the path of the page of a merge request."""
+    return f"/-/merge_requests/{iid}"
+
+
+def milestone(iid: int | str | None) -> str:
+    """Return the path of the page of a milestone, below its project or group."""
+    return f"/-/milestones/{iid}"

@@ -66,11 +66,11 @@ def reason_to_skip(waiting: NotificationDelivery) -> str | None:
         .join(NotificationDelivery, NotificationDelivery.id == other.delivery_id)
         .where(mine.delivery_id == waiting.id, NotificationDelivery.id != waiting.id)
     )
-    found = db.session.execute(about_it).all()
-    if any(number > waiting.id and status == WAITING for number, status, _ in found):
+    rows = db.session.execute(about_it).all()
+    if any(number > waiting.id and status == WAITING for number, status, _ in rows):
         return REPLACED
-    statuses = {status for _, status, _ in found}
-    was_skipped = DELIVERED not in statuses and any(error == REPLACED for _, _, error in found)
+    statuses = {status for _, status, _ in rows}
+    was_skipped = DELIVERED not in statuses and any(error == REPLACED for _, _, error in rows)
     return ENDED_UNSENT if was_skipped and waiting.content["state"] in (ENDED, OTHER) else None
 
 

@@ -110,4 +110,4 @@ class EffectiveVariableSchema(Schema):
     environment_scope = fields.String()
     source = fields.String()
     source_path = fields.String()
-    note = fields.ConditionalField(lambda one: one.note is not None, lambda one: one.note)
+    note = fields.ConditionalField(lambda variable: variable.note is not None, lambda variable: variable.note)

@@ -63,7 +63,13 @@ class ErrorReleaseSchema(Schema):
     last_commit = fields.Computed(_of_release("last_commit"), type="object")
     deploys = fields.Computed(_deploys, type="array", metadata={"items": {"type": "object"}})
     source_maps = fields.Computed(
-        lambda one: {"bundles": one.bundles, "files": one.files, "bytes": one.bytes, "dists": one.dists}, type="object"
+        lambda release: {
+            "bundles": release.bundles,
+            "files": release.files,
+            "bytes": release.bytes,
+            "dists": release.dists,
+        },
+        type="object",
     )
     tag_name = fields.String()
     web_url = fields.Computed(lambda summary: urls.absolute(summary.path))

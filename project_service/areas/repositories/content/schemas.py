@@ -191,5 +191,7 @@ class ComparisonSchema(Schema):
     compare_timeout = fields.Boolean()
     compare_same_ref = fields.Boolean()
     web_url = fields.Computed(
-        lambda one: urls.absolute(f"/{one.project.full_path}/-/compare/{one.old_id}...{one.new_id}")
+        lambda comparison: urls.absolute(
+            f"/{comparison.project.full_path}/-/compare/{comparison.old_id}...{comparison.new_id}"
+        )
     )

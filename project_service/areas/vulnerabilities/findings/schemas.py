@@ -115,30 +115,34 @@ class FeedbackSchema(Schema):
     created_at = fields.Moment()
     project_id = fields.Integer()
     author = Embedded(FeedbackAuthorSchema, keep_none=True)
-    comment_details = fields.ConditionalField(lambda one: bool(one.comment), _comment, type="object")
+    comment_details = fields.ConditionalField(lambda feedback: bool(feedback.comment), _comment, type="object")
     finding_uuid = fields.String()
     pipeline = fields.ConditionalField(
-        lambda one: one.pipeline_id is not None,
-        lambda one: {"id": one.pipeline_id, "path": _below(one, f"pipelines/{one.pipeline_id}")},
+        lambda feedback: feedback.pipeline_id is not None,
+        lambda feedback: {"id": feedback.pipeline_id, "path": _below(feedback, f"pipelines/{feedback.pipeline_id}")},
         type="object",
     )
-    issue_iid = fields.ConditionalField(lambda one: one.issue is not None, lambda one: one.issue.iid, type="integer")
+    issue_iid = fields.ConditionalField(
+        lambda feedback: feedback.issue is not None, lambda feedback: feedback.issue.iid, type="integer"
+    )
     issue_url = fields.ConditionalField(
-        _can_read_issue, lambda one: urls.absolute(_below(one, f"issues/{one.issue.iid}"))
+        _can_read_issue, lambda feedback: urls.absolute(_below(feedback, f"issues/{feedback.issue.iid}"))
     )
     merge_request_iid = fields.ConditionalField(
-        lambda one: one.merge_request is not None, lambda one: one.merge_request.iid, type="integer"
+        lambda feedback: feedback.merge_request is not None, lambda feedback: feedback.merge_request.iid, type="integer"
     )
     merge_request_path = fields.ConditionalField(
-        _can_read_merge_request, lambda one: _below(one, f"merge_requests/{one.merge_request.iid}")
+        _can_read_merge_request, lambda feedback: _below(feedback, f"merge_requests/{feedback.merge_request.iid}")
     )
     destroy_vulnerability_feedback_dismissal_path = fields.ConditionalField(
-        lambda one: one.feedback_type == DISMISSAL and allowed(caller(), Ability.DISMISS_VULNERABILITIES, one.project),
-        lambda one: _below(one, f"vulnerability_feedback/{one.id}"),
+        lambda feedback: (
+            feedback.feedback_type == DISMISSAL and allowed(caller(), Ability.DISMISS_VULNERABILITIES, feedback.project)
+        ),
+        lambda feedback: _below(feedback, f"vulnerability_feedback/{feedback.id}"),
     )
     category = fields.String()
     feedback_type = fields.String()
-    branch = fields.Computed(lambda one: one.pipeline.ref if one.pipeline else None)
+    branch = fields.Computed(lambda feedback: feedback.pipeline.ref if feedback.pipeline else None)
     project_fingerprint = fields.String()
     dismissal_reason = fields.String()
 
@@ -292,7 +296,7 @@ class IngestedSchema(CountsSchema):
     components = fields.Integer(metadata={"description": "Components for the list of dependencies."})
     reports = Embedded(ReportOfScannerSchema, many=True)
     warnings = Embedded(ReportWarningSchema, many=True)
-    gate = fields.ConditionalField(lambda one: one.gate is not None, lambda one: one.gate, type="object")
+    gate = fields.ConditionalField(lambda upload: upload.gate is not None, lambda upload: upload.gate, type="object")
 
 
 class DependencyFilterSchema(Schema):
@@ -320,7 +324,7 @@ class DependencySchema(Schema):
     package_manager = fields.String(attribute="component.package_manager")
     dependency_file_path = fields.String(attribute="component.dependency_file_path")
     vulnerabilities = fields.Computed(_findings_of, type="array")
-    licenses = fields.Computed(lambda one: one.component.licenses, type="array")
+    licenses = fields.Computed(lambda dependency: dependency.component.licenses, type="array")
     purl = fields.String(attribute="component.purl")
     type = fields.String(attribute="component.type")
     direct = fields.Boolean(attribute="component.direct")

@@ -63,7 +63,7 @@ def _issue(project: Project) -> dict[str, Any] | None:
     issue = db.session.scalar(issues_of(project).where(~Issue.confidential).order_by(Issue.id.desc()).limit(1))
     if issue is None or issue.author is None:
         return None
-    return hook_payloads.issue_payload(issue, issue.author, "open", {})
+    return hook_payloads.issue_payload(issue, issue.author, "open", {}, hook_payloads.labels_of(project, issue.labels))
 
 
 def _note(project: Project) -> dict[str, Any] | None:

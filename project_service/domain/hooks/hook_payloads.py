@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import select
+from sqlalchemy.orm.attributes import set_committed_value
 
 from project_service.domain import page_paths
 from project_service.domain.accounts.user_pictures import picture_address
@@ -133,11 +134,13 @@ def labels_of(project: Project, titles: Iterable[str]) -> list[dict[str, Any]]:
 
 
 def stored_labels_of(issue: Issue) -> list[dict[str, Any]]:
-    """Return the labels of an issue whose labels were not loaded, in one statement."""
+    """Return the labels of an issue whose labels and ``extra`` were not loaded, in one statement."""
     is_described = (Label.project_id == issue.project_id) & (Label.title == IssueLabel.title)
-    rows = select(IssueLabel.title, Label).outerjoin(Label, is_described).where(IssueLabel.issue_id == issue.id)
-    labels = db.session.execute(rows.order_by(IssueLabel.title))
-    return [_label(issue.project, title, label) for title, label in labels]
+    rows = select(Issue.extra, IssueLabel.title, Label).outerjoin(IssueLabel, IssueLabel.issue_id == Issue.id)
+    rows = rows.outerjoin(Label, is_described).where(Issue.id == issue.id).order_by(IssueLabel.title)
+    found = db.session.execute(rows).all()
+    set_committed_value(issue, "extra", found[0].extra if found else None)
+    return [_label(issue.project, title, label) for _, title, label in found if title is not None]
 
 
 def _label(project: Project, title: str, label: Label | None) -> dict[str, Any]:
@@ -238,9 +241,10 @@ class IssueSnapshot:
         return changes
 
 
-def issue_payload(issue: Issue, author: User, action: str, changes: dict[str, Any]) -> dict[str, Any]:
-    """Return the payload of an event of an issue."""
-    labels = labels_of(issue.project, issue.labels)
+def issue_payload(
+    issue: Issue, author: User, action: str, changes: dict[str, Any], labels: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """Return the payload of an event of an issue with these labels."""
     payload = {
         "object_kind": "issue",
         "event_type": "confidential_issue" if issue.confidential else "issue",

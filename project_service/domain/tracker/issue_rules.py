@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
 from collections.abc import Collection
 from typing import Any, TypedDict, Unpack
 
@@ -13,7 +14,7 @@ from project_service.domain.accounts.users import User
 from project_service.domain.events import recording
 from project_service.domain.events.models import Action
 from project_service.domain.hooks import hook_events
-from project_service.domain.hooks.hook_payloads import IssueSnapshot, issue_payload
+from project_service.domain.hooks.hook_payloads import IssueSnapshot, issue_payload, labels_of
 from project_service.domain.hooks.note_payloads import is_confidential, note_payload
 from project_service.domain.notifications import levels
 from project_service.domain.projects import Project
@@ -52,10 +53,13 @@ class IssueFields(TypedDict, total=False):
     state_event: str | None
 
 
-def create_issue(author: User, project: Project, **fields: Unpack[IssueFields]) -> Issue:
-    """Open an issue; ``assignees`` are users, ``labels`` their titles."""
+def create_issue(
+    author: User, project: Project, *, alert_id: int | None = None, **fields: Unpack[IssueFields]
+) -> Issue:
+    """Open an issue; ``assignees`` are users, ``labels`` their titles; ``alert_id`` is of the alert that opens it."""
     assignees = fields.pop("assignees", [])
     issue = Issue(project_id=project.id, project=project, author_id=author.id, author=author, **fields)
+    issue.alert_id = alert_id
     with db.session.no_autoflush:
         check_issue(issue)
         label_rules.ensure_labels(project, issue.labels)
@@ -232,9 +236,10 @@ def announce_note(note: Note, action: str) -> None:
 
 
 def _announce(author: User, issue: Issue, action: str, changes: dict[str, Any]) -> None:
-    incident_events.record(author, issue, action)
+    labels = functools.cache(lambda: labels_of(issue.project, issue.labels))
+    incident_events.record(author, issue, action, labels)
     flag = "confidential_issues_events" if issue.confidential else "issues_events"
-    hook_events.announce(flag, issue.project, lambda: issue_payload(issue, author, action, changes))
+    hook_events.announce(flag, issue.project, lambda: issue_payload(issue, author, action, changes, labels()))
 
 
 def add_system_note(author: User, issue: Issue, text: str) -> Note:
@@ -291,6 +296,7 @@ def _note(author: User, issue: Issue, *, body: str, confidential: bool = False, 
         body=body,
         confidential=confidential,
         system=system,
+        extra=None,
     )
     note.noteable_iid = issue.iid
     db.session.add(note)

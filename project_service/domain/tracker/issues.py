@@ -71,6 +71,9 @@ class Issue(Timestamps, Model):
         secondary="issue_assignees", order_by="IssueAssignee.user_id", passive_deletes=True
     )
 
+    # not a column; set when an alert opens it as its incident
+    alert_id: int | None = None
+
     extra: Mapped[dict[str, Any] | None] = mapped_column(deferred=True)
     label_rows: Mapped[list[IssueLabel]] = relationship(
         order_by="IssueLabel.title", cascade="all, delete-orphan", passive_deletes=True

@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import func, select
 
 from project_service.areas.alerts.alerts import service
+from project_service.areas.alerts.effects import incidents
 from project_service.areas.alerts.models import Alert, Status
 from project_service.areas.notifications import jobs, merging
 from project_service.areas.notifications.kinds import Answer
@@ -94,6 +95,29 @@ def test_an_end_is_told_where_the_opening_was_told(post, send, channel, people, 
         ("/hook", "[LOW] Slow"),
         ("/hook", "[RESOLVED] Slow"),
     ]
+
+
+def test_an_incident_of_an_alert_is_not_told_where_the_alert_was(
+    as_maintainer, post, send, channel, people, project, receiver
+):
+    make_rule(project, to(channel), events=["alert_triggered", "incident_opened"])
+    post({"title": "Disk full"})
+    with unit_of_work():
+        alert = db.session.scalars(select(Alert)).one()
+        incidents.create_incident(db.session.get_one(User, people[MAX].id), alert)
+    as_maintainer.post(
+        f"/projects/{project.id}/issues", json={"title": "Other", "issue_type": "incident", "labels": "x"}
+    )
+    send()
+
+    [body] = receiver.bodies
+    assert [item["event"] for item in body["items"]] == ["alert_triggered", "incident_opened"]
+    alert, incident = (item["object_attributes"] for item in body["items"])
+    assert (alert["title"], alert["action"], incident["title"], incident["action"]) == (
+        *("Disk full", "open"),
+        *("Other", "open"),
+    )
+    assert (incident["state_id"], incident["type"], incident["labels"][0]["title"]) == (1, "Incident", "x")
 
 
 def test_two_rules_tell_a_channel_once(post, send, channel, project, receiver):

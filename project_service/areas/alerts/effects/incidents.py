@@ -36,6 +36,7 @@ def create_incident(author: User, alert: Alert) -> Issue:
     issue = issue_rules.create_issue(
         author,
         alert.project,
+        alert_id=alert.id,
         title=alert.title,
         description=description_of(alert),
         issue_type=INCIDENT,

@@ -25,6 +25,10 @@ from project_service.domain.accounts.users import User
 from project_service.domain.notifications.models import (
     ALERT,
     ALERT_ACKNOWLEDGED,
+    ALERT_IGNORED,
+    ALERT_REOPENED,
+    ALERT_RESOLVED,
+    ALERT_TRIGGERED,
     ERROR,
     FINDING,
     ISSUE,
@@ -41,6 +45,13 @@ from project_service.kit.db.session import db, insert, unit_of_work
 GROUPS_PER_STEP = 20
 MAX_ITEMS = 50
 PAGER_ITEMS_PER_STEP = 200
+ALERT_ACTIONS = {  # as web hooks call them (webhooks reference, section 13.8)
+    ALERT_TRIGGERED: "open",
+    ALERT_ACKNOWLEDGED: "update",
+    ALERT_IGNORED: "update",
+    ALERT_RESOLVED: "resolve",
+    ALERT_REOPENED: "reopen",
+}
 ENDS = ("alert_resolved", "incident_closed")
 _severity = case({name: number for number, name in enumerate(SEVERITIES)}, value=NotificationEvent.severity, else_=0)
 
@@ -265,10 +276,12 @@ def _item(event: NotificationEvent) -> dict[str, Any]:
         ERROR: ("id", "title", "level", "count", "url"),
         FINDING: ("url", "severity", "title", "count"),
     }.get(event.subject_type)
-    left_out = ("payload", "integration", "integration_id")
+    left_out = ("payload", "integration", "integration_id", "alert_id")
     attributes = {name: value for name, value in snapshot.items() if name not in left_out}
     if names is not None:
         attributes = {name: snapshot.get(name, event.severity if name == "severity" else None) for name in names}
+    if event.kind in ALERT_ACTIONS:
+        attributes["action"] = ALERT_ACTIONS[event.kind]
     return {
         "event": event.kind,
         "at": texts.moment_of(event),

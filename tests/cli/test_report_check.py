@@ -21,6 +21,7 @@ from tests.areas.vulnerabilities.tracking.test_tracking import result, sarif
 from tests.cli.test_report_command import stored
 from tests.support import sample_data
 from tests.support.sample_data import DEV
+from tests.support.security_reports import send
 
 PASSED, FAILED, NOT_JUDGED = 0, 1, 2
 HIGH_RULES = "AB"
@@ -213,3 +214,23 @@ def test_findings_are_exported_to_a_file(target, check, environment, tmp_path):
     assert done.exit_code == 0, done.output
     content = file.read_text() if target == "file" else done.stdout
     assert [line.split(",")[5] for line in content.splitlines()] == ["Vulnerability", "Found by A.", "Found by B."]
+
+
+def test_findings_of_a_server_are_exported(server, people, project, as_, tmp_path):
+    file = tmp_path / "findings.csv"
+    send(as_(DEV), project, document("AB"), "")
+
+    def export(path):
+        words = ["report", "export", "--project", path, "--format", "csv", "--severity", "high", "--output", str(file)]
+        words += ["--url", server, "--token", sample_data.make_token(people[DEV])]
+        return CliRunner().invoke(main.main, words, env={})
+
+    refused = export("acme/none")
+
+    assert (refused.exit_code, "404 Project Not Found" in refused.output, file.exists()) == (1, True, False)
+    assert export(project.full_path).exit_code == 0
+    assert [line.split(",")[5] for line in file.read_text().splitlines()] == [
+        "Vulnerability",
+        "Found by A.",
+        "Found by B.",
+    ]

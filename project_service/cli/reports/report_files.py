@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,6 +16,7 @@ from project_service.areas.vulnerabilities.levels import SEVERITIES
 from project_service.areas.vulnerabilities.report_types import REPORT_TYPES
 from project_service.areas.vulnerabilities.tracking.queries import STATES
 from project_service.cli.parameters import WRITABLE_FILE, project_named, seekable_stream, writable_target
+from project_service.cli.reports import report_uploads
 from project_service.factory import create_app
 from project_service.kit.http.errors import NotFound
 from project_service.kit.http.fields import LARGEST_INTEGER
@@ -68,15 +70,38 @@ def ingest_report(project: str, file: IO[bytes], report_type: str | None, **opti
 @click.option("--scanner", default=None, help="The id of the scanner.")
 @click.option("--category", default=None)
 @click.option("--output", type=WRITABLE_FILE, default="-", help="The file; standard output when absent.")
-def export_findings(project: str, export_format: str, branch: str | None, output: Path, **filters: Any) -> None:
+@click.option("--url", envvar="PROJECT_SERVICE_URL", default=None, help="The server; else this machine's instance.")
+@click.option("--token", envvar="PROJECT_SERVICE_TOKEN", default=None, help="Access token; best in the variable.")
+def export_findings(
+    project: str,
+    export_format: str,
+    branch: str | None,
+    output: Path,
+    url: str | None,
+    token: str | None,
+    **filters: Any,
+) -> None:
     """Write the tracked findings of a branch to a file: CSV, SARIF, or CycloneDX with analyses (VEX)."""
+    if url is not None:
+        lists = {name: value if isinstance(value, str) else ",".join(value) for name, value in filters.items() if value}
+        parameters = {"format": export_format, "branch": branch, **lists}
+        with writable_target(output) as target:
+            _write(report_uploads.download(url, token, project, parameters), target)
+        return
     with create_app().app_context(), writable_target(output) as target:
-        chunks = export_chunks(project_named(project), export_format, branch, filters)
-        if isinstance(target, Path):
-            with open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-                file.writelines(chunks)
-        else:
-            target.writelines(chunks)
+        _write(export_chunks(project_named(project), export_format, branch, filters), target)
+
+
+def _write(chunks: Iterable[bytes], target: Path | IO[bytes]) -> None:
+    iterator = iter(chunks)
+    first = next(iterator, b"")  # a refused export leaves no file
+    if not isinstance(target, Path):
+        target.write(first)
+        target.writelines(iterator)
+        return
+    with open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(first)
+        file.writelines(iterator)
 
 
 def judge_here(project: str, file: IO[bytes], report_type: str | None, *, gate: dict[str, Any], **options: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Upload of a report to a server, as ``report check`` does it: the standard library, urllib3 and no application."""
+"""Requests of ``report check`` and ``report export`` to a server: the standard library, urllib3 and no application."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import IO, Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import click
 import orjson
@@ -19,6 +19,7 @@ import urllib3
 TIMEOUT = urllib3.Timeout(connect=30, read=600)  # a large report is read completely before it is answered
 CHUNK_BYTES = 1 << 20
 MAX_MESSAGE_LENGTH = 300
+MAX_REFUSAL_BYTES = 1 << 16
 MAX_WAIT_SECONDS = 120.0
 RETRY_WAITS = (2.0, 4.0, 8.0, 16.0)  # seconds, before the second attempt and those after it
 
@@ -40,10 +41,7 @@ def upload(url: str, token: str | None, project: str, file: IO[bytes], fields: M
         CannotJudge: there is no such answer.
 
     """
-    if not url.startswith(("http://", "https://")):
-        raise click.BadParameter("has to begin with https:// or http://", param_hint="--url")
-    if not token:
-        raise click.UsageError("--url needs an access token, best in the variable PROJECT_SERVICE_TOKEN")
+    token = _checked(url, token)
     address = f"{url.rstrip('/')}/api/v4/projects/{quote(project, safe='')}/security_reports"
     with seekable_file(file) as report:
         for waited in RETRY_WAITS:
@@ -56,17 +54,53 @@ def upload(url: str, token: str | None, project: str, file: IO[bytes], fields: M
         return _answer_of(url, _sent(url, address, token, report, fields))
 
 
+def download(url: str, token: str | None, project: str, parameters: Mapping[str, str | None]) -> Iterator[bytes]:
+    """Yield an export of the findings of a project.
+
+    Raises:
+        click.ClickException: the server refuses, or ends before the export does.
+
+    """
+    token = _checked(url, token)
+    query = urlencode({name: value for name, value in parameters.items() if value})
+    address = f"{url.rstrip('/')}/api/v4/projects/{quote(project, safe='')}/tracked_findings/export?{query}"
+    try:
+        answer = _requested(url, "GET", address, token, preload_content=False)
+        if answer.status != HTTPStatus.OK:
+            document = _document(answer.read(MAX_REFUSAL_BYTES))
+            raise CannotJudge(f"{url} refuses: {answer.status} {_reason(document, answer.status)}".rstrip())
+        yield from answer.stream(CHUNK_BYTES)
+    except CannotJudge as error:
+        raise click.ClickException(error.format_message()) from error
+    except (urllib3.exceptions.HTTPError, OSError) as error:
+        raise click.ClickException(f"{url} ended before the export did ({type(error).__name__})") from error
+
+
+def _checked(url: str, token: str | None) -> str:
+    if not url.startswith(("http://", "https://")):
+        raise click.BadParameter("has to begin with https:// or http://", param_hint="--url")
+    if not token:
+        raise click.UsageError("--url needs an access token, best in the variable PROJECT_SERVICE_TOKEN")
+    return token
+
+
 def _sent(url: str, address: str, token: str, report: IO[bytes], fields: Mapping[str, Any]) -> urllib3.BaseHTTPResponse:
     body, headers = _multipart(report, fields)
+    return _requested(url, "POST", address, token, body=body, headers=headers)
+
+
+def _requested(
+    url: str, method: str, address: str, token: str, headers: Mapping[str, str] | None = None, **options: Any
+) -> urllib3.BaseHTTPResponse:
     try:
         # redirects are not followed: they would send the token to another server
         return urllib3.request(
-            *("POST", address),
-            body=body,
-            headers=headers | {"PRIVATE-TOKEN": token},
+            *(method, address),
+            headers={**(headers or {}), "PRIVATE-TOKEN": token},
             redirect=False,
             retries=False,
             timeout=TIMEOUT,
+            **options,
         )
     except (urllib3.exceptions.HTTPError, OSError) as error:
         raise CannotJudge(f"{url} cannot be reached ({type(error).__name__})") from error
@@ -126,15 +160,19 @@ def _multipart(file: IO[bytes], fields: Mapping[str, Any]) -> tuple[Iterator[byt
 
 
 def _answer_of(url: str, answer: urllib3.BaseHTTPResponse) -> Any:
-    try:
-        document = orjson.loads(answer.data)
-    except ValueError:
-        document = None
+    document = _document(answer.data)
     if answer.status in (HTTPStatus.OK, HTTPStatus.CREATED):
         if isinstance(document, dict) and isinstance(document.get("gate"), dict):
             return document
         raise CannotJudge(f"{url} is no Project Service with a quality gate")
     raise CannotJudge(f"{url} refuses: {answer.status} {_reason(document, answer.status)}".rstrip())
+
+
+def _document(raw: bytes) -> Any:
+    try:
+        return orjson.loads(raw)
+    except ValueError:
+        return None
 
 
 def _reason(found: Any, status: int) -> str:

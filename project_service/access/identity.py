@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import structlog
 from flask import Request, g, session
-from sqlalchemy import Update, bindparam, func, select, update
-from sqlalchemy.exc import OperationalError
+from sqlalchemy import bindparam, func, select
 
 from project_service.domain import project_access
-from project_service.domain.accounts import resource_bots, two_factor
+from project_service.domain.accounts import last_use, resource_bots, two_factor
 from project_service.domain.accounts.tokens import (
     SELF_ROTATE,
     BrowserSession,
@@ -40,10 +37,8 @@ from project_service.kit.http.errors import (
 )
 from project_service.kit.http.parameters import header, parameters, query
 
-log = structlog.get_logger(__name__)
 ROTATION = re.compile(r"access_tokens/(?:\d+|self)/rotate/?$")
 READ_METHODS = ("GET", "HEAD", "OPTIONS")
-LAST_USED_INTERVAL = dt.timedelta(minutes=10)
 LARGE_BODY_BYTES = 64 << 10
 SESSION_KEY = "session"  # of the secret in the cookie
 EXPIRED = "Token is expired. You can either do re-authorization or token refresh."
@@ -197,11 +192,11 @@ def by_token(
         raise InvalidToken(EXPIRED)
     if token.revoked:
         if ROTATION.search(request.path):  # it may be a copy (GitLab's reuse detection)
-            _in_own_transaction(lambda: resource_bots.revoke_family(token.id))
+            last_use.in_own_transaction(lambda: resource_bots.revoke_family(token.id))
         raise InvalidToken(REVOKED)
     refuse_inactive(token.state)
     check_scopes(tuple(token.scopes), allowed, request.method)
-    _note_use(token.id, token.last_used_at, token.user_id, token.last_activity_on)
+    last_use.note_token(token.id, token.last_used_at, token.user_id, token.last_activity_on)
     return Caller(token.user_id, token.username, token.admin, token.external, token.id, tuple(token.scopes))
 
 
@@ -274,7 +269,7 @@ def by_secret(secret: str) -> Caller | None:
         return None
     if token.expires_at is not None and token.expires_at <= clock.today():
         return None
-    _note_use(token.id, token.last_used_at, token.user_id, token.last_activity_on)
+    last_use.note_token(token.id, token.last_used_at, token.user_id, token.last_activity_on)
     return Caller(token.user_id, token.username, token.admin, token.external, token.id, tuple(token.scopes))
 
 
@@ -288,7 +283,7 @@ def _by_oauth_secret(secret: str) -> Caller | None:
 
 def note_activity(user: User) -> None:
     """Note that a user has used the service today, in a transaction of its own."""
-    _note_activity(user.id, user.last_activity_on)
+    last_use.note_activity(user.id, user.last_activity_on)
 
 
 def refuse_inactive(state: str) -> None:
@@ -356,7 +351,7 @@ def by_session() -> Caller:
     session_row = db.session.execute(_select_session, lookup).first()
     if session_row is None:
         return ANONYMOUS
-    _note_activity(session_row.user_id, session_row.last_activity_on)
+    last_use.note_activity(session_row.user_id, session_row.last_activity_on)
     return Caller(
         session_row.user_id,
         session_row.username,
@@ -378,29 +373,3 @@ def _two_factor_deadline(session_row: Any) -> dt.datetime | None:
         with unit_of_work():
             two_factor.start_grace(session_row.user_id)
     return two_factor.deadline(session_row.two_factor_grace_started_at, session_row.grace_hours)
-
-
-def _note_use(token_id: int, last_used_at: dt.datetime | None, user_id: int, last_activity_on: dt.date | None) -> None:
-    now = clock.now()
-    if last_used_at is None or last_used_at < now - LAST_USED_INTERVAL:
-        _commit(update(PersonalAccessToken).where(PersonalAccessToken.id == token_id).values(last_used_at=now))
-    _note_activity(user_id, last_activity_on)
-
-
-def _note_activity(user_id: int, last_activity_on: dt.date | None) -> None:
-    if last_activity_on != clock.today():
-        _commit(update(User).where(User.id == user_id).values(last_activity_on=clock.today()))
-
-
-def _commit(statement: Update) -> None:
-    try:
-        _in_own_transaction(lambda: db.session.execute(statement))
-    except OperationalError as error:  # reads are answered on a full disk, too
-        log.warning("the last use of an account was not stored", error=str(error))
-
-
-def _in_own_transaction(act: Callable[[], object]) -> None:
-    # committed even if the request fails; requests that read take the write lock only for this
-    rollback()
-    with unit_of_work():
-        act()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from flask import Request, g, session
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import Row, bindparam, func, select
 
 from project_service.domain import project_access
 from project_service.domain.accounts import last_use, resource_bots, two_factor
@@ -240,7 +240,7 @@ def _caller_of(token: OAuthToken) -> Caller:
     return replace(Caller.of(token.user), oauth_token_id=token.id, scopes=tuple(token.scopes))
 
 
-def _find_token(text: str, project: str | None) -> Any:
+def _find_token(text: str, project: str | None) -> Row[*tuple[Any, ...]] | None:
     digest = {"digest": digest_of(text)}
     if project is None:
         return db.session.execute(_select_token, digest).first()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, or_, select, true
+from sqlalchemy import ColumnElement, CompoundSelect, and_, or_, select, true
 
 from project_service.access.identity import Caller
 from project_service.access.roles import role_of
@@ -85,7 +85,7 @@ def visible_groups(caller: Caller) -> ColumnElement[bool]:
     return or_(public, own) if caller.external else or_(Group.visibility >= Visibility.INTERNAL, own)
 
 
-def own_groups(user_id: int) -> Any:
+def own_groups(user_id: int) -> CompoundSelect[Any]:
     """The ids of the groups in which a user has a role, and of those above them or above projects of the user."""
     above_projects = select(NamespaceAncestor.ancestor_id).where(
         NamespaceAncestor.namespace_id.in_(
@@ -277,7 +277,7 @@ def visible_issues(caller: Caller, project: Project | ProjectAccess) -> ColumnEl
     return or_(_issues.confidential.is_(False), _issues.id.in_(own_issues(caller.user_id)))
 
 
-def own_issues(user_id: int) -> Any:
+def own_issues(user_id: int) -> CompoundSelect[Any]:
     """The ids of the issues that a user wrote or is assigned to."""
     assigned = select(_assignees.issue_id).where(_assignees.user_id == user_id)
     return select(_issues.id).where(_issues.author_id == user_id).union_all(assigned)

@@ -34,7 +34,7 @@ class ProgressSchema(Schema):
     relations_total = fields.Integer()
 
 
-def progress_of(transfer: ProjectImport | ProjectExport | None) -> Any:
+def progress_of(transfer: ProjectImport | ProjectExport | None) -> dict[str, Any] | None:
     """Return the progress of a transfer, if there is one."""
     return None if transfer is None else ProgressSchema.dump_value(transfer)
 

@@ -59,7 +59,7 @@ class WikiPageSchema(Schema):
     title = fields.String()
 
 
-def _wiki_page(event: Any) -> Any:
+def _wiki_page(event: Any) -> dict[str, Any] | None:
     page = event.target.wiki_page
     return WikiPageSchema.dump_value(page) if page else None
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from sqlalchemy import Select
+
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint
 from project_service.access.guards import numeric
@@ -22,7 +24,7 @@ ENVIRONMENTS = "/projects/<project>/environments"
 @api.allow(Ability.ADMIN_ENVIRONMENTS)
 @api.response(200, schemas.EnvironmentSchema(many=True))
 @api.paged
-def list_environments(project: Project, fields: dict[str, Any]) -> Any:
+def list_environments(project: Project, fields: dict[str, Any]) -> Select[Environment]:
     """List the environments of a project."""
     return queries.environments_matching(project, **fields)
 

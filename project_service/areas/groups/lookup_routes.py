@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from sqlalchemy import Select
+
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint
 from project_service.access.identity import caller
@@ -19,7 +21,7 @@ api = ApiBlueprint("group_lookups", __name__, description="The groups above a pr
 @api.allow(Ability.READ_PROJECT)
 @api.response(200, schemas.GroupIdentitySchema(many=True))
 @api.paged
-def list_project_groups(project: Project, fields: dict[str, Any]) -> Any:
+def list_project_groups(project: Project, fields: dict[str, Any]) -> Select[Group]:
     """List the groups above a project; ``with_shared`` adds those that it is shared with."""
     return lookups.groups_of_project(caller(), project, **fields)
 
@@ -29,7 +31,7 @@ def list_project_groups(project: Project, fields: dict[str, Any]) -> Any:
 @api.allow(Ability.READ_PROJECT)
 @api.response(200, schemas.GroupIdentitySchema(many=True))
 @api.paged
-def list_project_invited_groups(project: Project, fields: dict[str, Any]) -> Any:
+def list_project_invited_groups(project: Project, fields: dict[str, Any]) -> Select[Group]:
     """List the groups that a project, or a group above it, is shared with."""
     return lookups.invited_to_project(caller(), project, **fields)
 
@@ -39,7 +41,7 @@ def list_project_invited_groups(project: Project, fields: dict[str, Any]) -> Any
 @api.allow(Ability.READ_GROUP)
 @api.response(200, schemas.GroupSchema(many=True))
 @api.paged
-def list_group_invited_groups(group: Group, fields: dict[str, Any]) -> Any:
+def list_group_invited_groups(group: Group, fields: dict[str, Any]) -> Select[Group]:
     """List the groups that a group, or one above it, is shared with."""
     return lookups.invited_to_group(caller(), group, **fields)
 
@@ -49,6 +51,6 @@ def list_group_invited_groups(group: Group, fields: dict[str, Any]) -> Any:
 @api.allow(Ability.READ_GROUP)
 @api.response(200, schemas.GroupSchema(many=True))
 @api.paged
-def list_shared_groups(group: Group, fields: dict[str, Any]) -> Any:
+def list_shared_groups(group: Group, fields: dict[str, Any]) -> Select[Group]:
     """List the groups that are shared with a group."""
     return lookups.shared_with(caller(), group, **fields)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+from sqlalchemy import Select
+
 from project_service.access.abilities import Ability, judge
 from project_service.access.api import ApiBlueprint
 from project_service.access.guards import numeric
@@ -26,7 +28,7 @@ ACCEPTED = {"message": "202 Accepted"}
 @api.arguments(schemas.GroupFilterSchema)
 @api.response(200, schemas.GroupSchema(many=True))
 @api.paged
-def list_groups(fields: dict[str, Any]) -> Any:
+def list_groups(fields: dict[str, Any]) -> Select[Group]:
     """List your groups, or all groups visible to you."""
     return queries.groups_matching(caller(), **fields)
 
@@ -36,7 +38,7 @@ def list_groups(fields: dict[str, Any]) -> Any:
 @api.arguments(schemas.GroupCreateSchema)
 @api.allow(Ability.SIGNED_IN)
 @api.response(201, schemas.GroupDetailSchema)
-def create_group(fields: dict[str, Any]) -> Any:
+def create_group(fields: dict[str, Any]) -> SimpleNamespace:
     """Create a group, or a subgroup of ``parent_id``."""
     parent = None if fields.get("parent_id") is None else find_group(fields["parent_id"])
     if parent is None:
@@ -58,7 +60,7 @@ def create_group(fields: dict[str, Any]) -> Any:
 @api.arguments(schemas.GroupShowSchema)
 @api.allow(Ability.READ_GROUP)
 @api.response(200, schemas.GroupDetailSchema)
-def show_group(group: Group, fields: dict[str, Any]) -> Any:
+def show_group(group: Group, fields: dict[str, Any]) -> SimpleNamespace:
     """Show one group with its projects."""
     return _detailed(group, **fields)
 
@@ -68,7 +70,7 @@ def show_group(group: Group, fields: dict[str, Any]) -> Any:
 @api.arguments(schemas.GroupUpdateSchema)
 @api.allow(Ability.ADMIN_GROUP)
 @api.response(200, schemas.GroupDetailSchema)
-def update_group(group: Group, fields: dict[str, Any]) -> Any:
+def update_group(group: Group, fields: dict[str, Any]) -> SimpleNamespace:
     """Change a group."""
     _refuse_plan(fields)
     if "avatar" in fields:
@@ -91,7 +93,7 @@ def delete_group(group: Group) -> dict[str, str]:
 @api.allow(Ability.READ_GROUP)
 @api.response(200, schemas.GroupSchema(many=True))
 @api.paged
-def list_subgroups(group: Group, fields: dict[str, Any]) -> Any:
+def list_subgroups(group: Group, fields: dict[str, Any]) -> Select[Group]:
     """List the direct subgroups of a group."""
     return queries.subgroups_of(caller(), group, **fields)
 
@@ -101,7 +103,7 @@ def list_subgroups(group: Group, fields: dict[str, Any]) -> Any:
 @api.allow(Ability.READ_GROUP)
 @api.response(200, schemas.GroupSchema(many=True))
 @api.paged
-def list_descendant_groups(group: Group, fields: dict[str, Any]) -> Any:
+def list_descendant_groups(group: Group, fields: dict[str, Any]) -> Select[Group]:
     """List all groups below a group."""
     return queries.descendants_of(caller(), group, **fields)
 
@@ -111,7 +113,7 @@ def list_descendant_groups(group: Group, fields: dict[str, Any]) -> Any:
 @api.arguments(ShareCreateSchema)
 @api.allow(Ability.ADMIN_GROUP)
 @api.response(201, schemas.GroupDetailSchema)
-def share_group(group: Group, fields: dict[str, Any]) -> Any:
+def share_group(group: Group, fields: dict[str, Any]) -> SimpleNamespace:
     """Share a group with another group."""
     other = find_group(fields.pop("group_id"))
     judge(caller(), Ability.READ_GROUP, other)

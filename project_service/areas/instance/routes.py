@@ -17,7 +17,7 @@ api = ApiBlueprint("instance", __name__, description="Version, features and appl
 @api.signed_in
 @api.allow(Ability.SIGNED_IN)
 @api.response(200, schemas.MetadataSchema)
-def show_version() -> Any:
+def show_version() -> dict[str, str]:
     """Show the version."""
     return version.METADATA
 
@@ -27,7 +27,7 @@ def show_version() -> Any:
 @api.signed_in
 @api.allow(Ability.SIGNED_IN)
 @api.response(200, schemas.MetadataSchema)
-def show_metadata() -> Any:
+def show_metadata() -> dict[str, str]:
     """Show the version."""
     return version.METADATA
 
@@ -36,7 +36,7 @@ def show_metadata() -> Any:
 @api.signed_in
 @api.allow(Ability.ADMINISTER)
 @api.response(200, schemas.FeatureSchema(many=True))
-def list_features() -> Any:
+def list_features() -> list[dict[str, Any]]:
     """List all features that have been set."""
     return service.features()
 
@@ -45,7 +45,7 @@ def list_features() -> Any:
 @api.signed_in
 @api.allow(Ability.ADMINISTER)
 @api.response(200)
-def list_feature_definitions() -> Any:
+def list_feature_definitions() -> list[dict[str, Any]]:
     """List the built-in features."""
     return version.FEATURE_DEFINITIONS
 
@@ -55,7 +55,7 @@ def list_feature_definitions() -> Any:
 @api.allow(Ability.ADMINISTER)
 @api.arguments(schemas.FeatureSetSchema)
 @api.response(201, schemas.FeatureSchema)
-def set_feature(fields: dict[str, Any], name: str) -> Any:
+def set_feature(fields: dict[str, Any], name: str) -> dict[str, Any]:
     """Set a feature."""
     return service.set_feature(name, **fields)
 
@@ -73,7 +73,7 @@ def delete_feature(name: str) -> None:
 @api.signed_in
 @api.allow(Ability.ADMINISTER)
 @api.response(200, schemas.SettingsSchema)
-def show_settings() -> Any:
+def show_settings() -> dict[str, Any]:
     """Show the application settings."""
     return instance_settings.all_settings()
 
@@ -83,6 +83,6 @@ def show_settings() -> Any:
 @api.allow(Ability.ADMINISTER)
 @api.arguments(schemas.SettingsUpdateSchema)
 @api.response(200, schemas.SettingsSchema)
-def update_settings(fields: dict[str, Any]) -> Any:
+def update_settings(fields: dict[str, Any]) -> dict[str, Any]:
     """Change application settings."""
     return service.change_settings(fields)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -129,7 +129,7 @@ def _change(project: Project) -> str:
     return f"{text} {refused} may not be changed by you." if refused else text
 
 
-def _changes(project: Project) -> Any:
+def _changes(project: Project) -> Callable[[Issue], dict[str, Any]]:
     """Return the function that makes the changed fields of an issue, by the form."""
     event, label = request.form.get("state_event", ""), request.form.get("add_label", "").strip()
     removed, name = request.form.get("remove_label", "").strip(), request.form.get("assign_to", "").strip()

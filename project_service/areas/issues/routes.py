@@ -50,7 +50,7 @@ def list_issues(project: ProjectAccess, fields: dict[str, Any]) -> Any:
 @api.allow(Ability.READ_ISSUES)
 @api.response(200, schemas.IssueSchema(many=True))
 @api.paged
-def list_milestone_issues(project: Project, milestone: str) -> Any:
+def list_milestone_issues(project: Project, milestone: str) -> IssueListing:
     """List the issues of a milestone."""
     return IssueListing(IssueFilter.of_milestone(caller(), find_milestone(project, numeric(milestone))), project)
 
@@ -60,7 +60,7 @@ def list_milestone_issues(project: Project, milestone: str) -> Any:
 @api.allow(Ability.READ_MERGE_REQUESTS)
 @api.response(200, schemas.IssueSchema(many=True))
 @api.paged
-def list_issues_closed_by_merge_request(project: Project, iid: str) -> Any:
+def list_issues_closed_by_merge_request(project: Project, iid: str) -> IssueListing | ListedRows:
     """List the issues of the project that a merge request closes, as its description says."""
     iids = closed_iids(find_merge_request(project, numeric(iid)))
     if not iids or not allowed(caller(), Ability.READ_ISSUES, project):

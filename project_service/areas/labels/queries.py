@@ -129,6 +129,6 @@ def _visible_merge_requests(caller: Caller, owner: Project | Group) -> Select[Me
     return below.where(_present_below(owner), merge_requests_of_projects(caller))
 
 
-def _present_below(group: Group) -> Any:
+def _present_below(group: Group) -> ColumnElement[bool]:
     present = Project.deleting_since.is_(None) & Project.loading.is_(False)
     return present & Project.id.in_(projects_below(group))

@@ -124,7 +124,7 @@ def promote_named_label(project: Project, fields: dict[str, Any]) -> ShownLabel:
 @api.allow(Ability.READ_LABELS)
 @api.response(201, schemas.LabelSchema)
 @api.other_response(304, "Nothing to change")
-def subscribe_to_label(project: Project, label: str) -> Any:
+def subscribe_to_label(project: Project, label: str) -> ShownLabel | Response:
     """Subscribe to a label; 304 if you have."""
     row = find_label(usable_in(project), label)
     return _changed(label_rules.subscribe(caller().user_id or 0, project, row), project, row)
@@ -135,7 +135,7 @@ def subscribe_to_label(project: Project, label: str) -> Any:
 @api.allow(Ability.READ_LABELS)
 @api.response(201, schemas.LabelSchema)
 @api.other_response(304, "Nothing to change")
-def unsubscribe_from_label(project: Project, label: str) -> Any:
+def unsubscribe_from_label(project: Project, label: str) -> ShownLabel | Response:
     """End a subscription to a label; 304 if there is none."""
     row = find_label(usable_in(project), label)
     return _changed(label_rules.unsubscribe(caller().user_id or 0, project, row), project, row)
@@ -146,7 +146,7 @@ def unsubscribe_from_label(project: Project, label: str) -> Any:
 @group_api.allow(Ability.READ_GROUP)
 @group_api.response(201, schemas.GroupLabelSchema)
 @group_api.other_response(304, "Nothing to change")
-def subscribe_to_group_label(group: Group, label: str) -> Any:
+def subscribe_to_group_label(group: Group, label: str) -> ShownLabel | Response:
     """Subscribe to a label of a group; 304 if you have."""
     row = find_label(usable_in_group(group), label)
     return _changed(label_rules.subscribe(caller().user_id or 0, group, row), group, row)
@@ -157,7 +157,7 @@ def subscribe_to_group_label(group: Group, label: str) -> Any:
 @group_api.allow(Ability.READ_GROUP)
 @group_api.response(201, schemas.GroupLabelSchema)
 @group_api.other_response(304, "Nothing to change")
-def unsubscribe_from_group_label(group: Group, label: str) -> Any:
+def unsubscribe_from_group_label(group: Group, label: str) -> ShownLabel | Response:
     """End a subscription to a label of a group; 304 if there is none."""
     row = find_label(usable_in_group(group), label)
     return _changed(label_rules.unsubscribe(caller().user_id or 0, group, row), group, row)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from flask import Response
+from sqlalchemy import Select
+
 from project_service.access.abilities import Ability, judge
 from project_service.access.api import ApiBlueprint, json_response
 from project_service.access.guards import numeric
 from project_service.access.identity import caller
 from project_service.areas.members import queries, schemas, service
-from project_service.domain.accounts.users import find_user, find_user_by
+from project_service.domain.accounts.users import User, find_user, find_user_by
 from project_service.domain.memberships import Membership
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
@@ -31,7 +34,7 @@ OF_PROJECT, OF_GROUP = "/projects/<project>/members", "/groups/<group>/members"
 @api.allow(project=Ability.READ_PROJECT, group=Ability.READ_GROUP)
 @api.response(200, schemas.MemberSchema(many=True))
 @api.paged
-def list_members(subject: ProjectOrGroup, fields: dict[str, Any]) -> Any:
+def list_members(subject: ProjectOrGroup, fields: dict[str, Any]) -> Select[Membership]:
     """List the direct members."""
     return queries.members_of(subject, **fields)
 
@@ -43,7 +46,7 @@ def list_members(subject: ProjectOrGroup, fields: dict[str, Any]) -> Any:
 @api.allow(project=Ability.READ_PROJECT, group=Ability.READ_GROUP)
 @api.response(200, schemas.MemberSchema(many=True))
 @api.paged
-def list_all_members(subject: ProjectOrGroup, fields: dict[str, Any]) -> Any:
+def list_all_members(subject: ProjectOrGroup, fields: dict[str, Any]) -> Select[Membership]:
     """List the members, inherited and invited ones included."""
     return queries.all_members_of(subject, **fields)
 
@@ -74,7 +77,7 @@ def show_any_member(subject: ProjectOrGroup, user: str) -> Membership:
 @api.arguments(schemas.MemberCreateSchema)
 @api.allow(project=Ability.ADMIN_PROJECT_MEMBERS, group=Ability.ADMIN_GROUP)
 @api.response(201, schemas.MemberSchema)
-def create_member(subject: ProjectOrGroup, fields: dict[str, Any]) -> Any:
+def create_member(subject: ProjectOrGroup, fields: dict[str, Any]) -> Membership | Response:
     """Add a member; for several ids the response is a status."""
     return _added(subject, fields)
 
@@ -112,7 +115,7 @@ def delete_member(subject: ProjectOrGroup, fields: dict[str, Any], user: str) ->
     service.remove_member(caller(), subject, unmodified(queries.find_member(subject, user_id)))
 
 
-def _added(subject: ProjectOrGroup, fields: dict[str, Any]) -> Any:
+def _added(subject: ProjectOrGroup, fields: dict[str, Any]) -> Membership | Response:
     values = {"access_level": fields["access_level"], "expires_at": fields.get("expires_at")}
     if fields.get("username"):
         return service.add_member(caller(), subject, find_user_by(fields["username"]), **values)
@@ -132,6 +135,6 @@ def _added(subject: ProjectOrGroup, fields: dict[str, Any]) -> Any:
 @api.allow(Ability.READ_PROJECT)
 @api.response(200, UserBasicSchema(many=True))
 @api.paged
-def list_project_users(project: Project, fields: dict[str, Any]) -> Any:
+def list_project_users(project: Project, fields: dict[str, Any]) -> Select[User]:
     """List the users with a role in a project: direct, inherited or through a share."""
     return queries.users_of(project, **fields)

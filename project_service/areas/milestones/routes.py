@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from sqlalchemy import Select
+
 from project_service.access.abilities import Ability, judge
 from project_service.access.api import ApiBlueprint
 from project_service.access.guards import numeric
@@ -33,7 +35,7 @@ GROUP_MILESTONES = "/groups/<group>/milestones"
 @api.allow(Ability.READ_MILESTONES)
 @api.response(200, MilestoneSchema(many=True))
 @api.paged
-def list_milestones(project: Project, fields: dict[str, Any]) -> Any:
+def list_milestones(project: Project, fields: dict[str, Any]) -> Select[Milestone]:
     """List the milestones of a project."""
     return queries.milestones_matching(caller(), project, **fields)
 
@@ -97,7 +99,7 @@ def promote_milestone(project: Project, milestone: str) -> Milestone:
 @group_api.allow(Ability.READ_GROUP)
 @group_api.response(200, MilestoneSchema(many=True))
 @group_api.paged
-def list_group_milestones(group: Group, fields: dict[str, Any]) -> Any:
+def list_group_milestones(group: Group, fields: dict[str, Any]) -> Select[Milestone]:
     """List the milestones of a group."""
     return queries.milestones_matching(caller(), group, **fields)
 

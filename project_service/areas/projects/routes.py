@@ -13,6 +13,7 @@ from project_service.areas.projects import queries, schemas, service
 from project_service.areas.projects.shown_project import shown_project
 from project_service.domain.accounts.avatars import set_avatar
 from project_service.domain.accounts.users import User, find_user, find_user_by
+from project_service.domain.memberships import Share
 from project_service.domain.namespaces import Group, find_group, find_namespace, namespace_by, namespace_of
 from project_service.domain.project_access import ProjectAccess
 from project_service.domain.projects import Project
@@ -32,7 +33,7 @@ NO_KEYSET = "Keyset pagination is not yet available for this type of request"
 @api.arguments(schemas.ProjectListSchema)
 @api.response(200, schemas.ProjectWithAccessSchema(many=True))
 @api.paged
-def list_projects(fields: dict[str, Any]) -> Any:
+def list_projects(fields: dict[str, Any]) -> WithSchema:
     """List the projects you can see."""
     return _listed(fields, queries.projects_matching(caller(), **fields))
 
@@ -42,7 +43,7 @@ def list_projects(fields: dict[str, Any]) -> Any:
 @api.arguments(schemas.ProjectListSchema)
 @api.response(200, schemas.ProjectWithAccessSchema(many=True))
 @api.paged
-def list_user_projects(fields: dict[str, Any], user: str) -> Any:
+def list_user_projects(fields: dict[str, Any], user: str) -> WithSchema:
     """List the personal projects of a user."""
     return _listed(fields, queries.projects_of_user(caller(), find_user_by(user), **fields))
 
@@ -52,7 +53,7 @@ def list_user_projects(fields: dict[str, Any], user: str) -> Any:
 @api.allow(Ability.READ_GROUP)
 @api.response(200, schemas.ProjectWithAccessSchema(many=True))
 @api.paged
-def list_group_projects(group: Group, fields: dict[str, Any]) -> Any:
+def list_group_projects(group: Group, fields: dict[str, Any]) -> WithSchema:
     """List the projects of a group."""
     return _listed(fields, queries.projects_of_group(caller(), group, **fields))
 
@@ -62,7 +63,7 @@ def list_group_projects(group: Group, fields: dict[str, Any]) -> Any:
 @api.allow(Ability.READ_GROUP)
 @api.response(200, schemas.ProjectWithAccessSchema(many=True))
 @api.paged
-def list_projects_shared_with_group(group: Group, fields: dict[str, Any]) -> Any:
+def list_projects_shared_with_group(group: Group, fields: dict[str, Any]) -> WithSchema:
     """List the projects that are shared with a group."""
     return _listed(fields, queries.projects_shared_with(caller(), group, **fields))
 
@@ -158,7 +159,7 @@ def transfer_project(project: Project, fields: dict[str, Any]) -> Project:
 @api.arguments(ShareCreateSchema)
 @api.allow(Ability.ADMIN_PROJECT)
 @api.response(201, schemas.ProjectGroupLinkSchema)
-def share_project(project: Project, fields: dict[str, Any]) -> Any:
+def share_project(project: Project, fields: dict[str, Any]) -> Share:
     """Share a project with a group."""
     group = find_group(fields.pop("group_id"))
     judge(caller(), Ability.READ_GROUP, group)

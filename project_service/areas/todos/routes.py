@@ -54,7 +54,7 @@ def finish_todo(todo: str) -> queries.TodoRow:
 @api.allow(Ability.READ_ISSUE)
 @api.response(201, TodoSchema)
 @api.other_response(304, "Nothing to change")
-def create_issue_todo(issue: Issue) -> Any:
+def create_issue_todo(issue: Issue) -> queries.TodoRow | Response:
     """Add an issue to your to-do items; 304 if it is there."""
     user_id = caller().user_id or 0
     if todos.pending_of(user_id, issues.TARGET, issue.id) is not None:

@@ -70,9 +70,10 @@ def check_report(
 
 def _judge_here(
     project: str, file: IO[bytes], report_type: str | None, *, branch: str | None, commit: str | None, **options: Any
-) -> Any:
+) -> dict[str, Any]:
     answer = lazy_imports.report_files().judge_here(project, file, report_type, ref=branch, sha=commit, **options)
-    return orjson.loads(orjson.dumps(answer))
+    plain: dict[str, Any] = orjson.loads(orjson.dumps(answer))
+    return plain
 
 
 @contextmanager

@@ -104,8 +104,11 @@ def _write(chunks: Iterable[bytes], target: Path | IO[bytes]) -> None:
         file.writelines(iterator)
 
 
-def judge_here(project: str, file: IO[bytes], report_type: str | None, *, gate: dict[str, Any], **options: Any) -> Any:
+def judge_here(
+    project: str, file: IO[bytes], report_type: str | None, *, gate: dict[str, Any], **options: Any
+) -> dict[str, Any]:
     """Return the answer of an upload to this machine's instance, with the judgement of its gate."""
     with create_app().app_context(), seekable_stream(file) as report:
         ingested = ingestion.ingest(project_named(project), report, report_type, gate_options=gate, **options)
-        return IngestedSchema.dump_value(ingested)
+        answer: dict[str, Any] = IngestedSchema.dump_value(ingested)
+    return answer

@@ -34,7 +34,7 @@ class CannotJudge(click.ClickException):
         click.echo(f"project-service: {self.format_message()}", file=file, err=file is None)
 
 
-def upload(url: str, token: str | None, project: str, file: IO[bytes], fields: Mapping[str, Any]) -> Any:
+def upload(url: str, token: str | None, project: str, file: IO[bytes], fields: Mapping[str, Any]) -> dict[str, Any]:
     """Send a report; return the answer, which has a gate.
 
     Raises:
@@ -159,7 +159,7 @@ def _multipart(file: IO[bytes], fields: Mapping[str, Any]) -> tuple[Iterator[byt
     return body(), {"Content-Type": content_type, "Content-Length": str(len(start) + size + len(end))}
 
 
-def _answer_of(url: str, answer: urllib3.BaseHTTPResponse) -> Any:
+def _answer_of(url: str, answer: urllib3.BaseHTTPResponse) -> dict[str, Any]:
     document = _document(answer.data)
     if answer.status in (HTTPStatus.OK, HTTPStatus.CREATED):
         if isinstance(document, dict) and isinstance(document.get("gate"), dict):

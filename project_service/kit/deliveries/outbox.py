@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import delete, exists, func, insert, select
+from sqlalchemy import ColumnElement, delete, exists, func, insert, select
 
 from project_service.kit import clock, exact_json
 from project_service.kit.db.session import db
@@ -66,7 +66,7 @@ def number_failed(kind: str) -> int:
     return db.session.scalar(failed) or 0
 
 
-def is_of_kind(kind: str) -> Any:
+def is_of_kind(kind: str) -> ColumnElement[bool]:
     """Return the condition for deliveries of a kind."""
     return Delivery.receiver.startswith(f"{kind}:", autoescape=True)
 

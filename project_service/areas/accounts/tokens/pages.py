@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from flask import redirect, render_template, url_for
 from flask.typing import ResponseReturnValue
 
@@ -71,7 +69,7 @@ def revoke_token(token_id: int) -> ResponseReturnValue:
     return redirect(url_for(".list_tokens"))
 
 
-def _own_token(token_id: int) -> Any:
+def _own_token(token_id: int) -> PersonalAccessToken:
     token = queries.find_token(token_id)
     if token.user_id != caller().user_id:
         raise RecordNotFound

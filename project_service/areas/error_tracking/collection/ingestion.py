@@ -13,7 +13,7 @@ import hmac
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import bindparam, case, delete, exists, func, or_, select, update
+from sqlalchemy import Exists, bindparam, case, delete, exists, func, or_, select, update
 
 from project_service.areas.error_tracking.collection import follow_ups, ignoring
 from project_service.areas.error_tracking.collection.event_parsing import ParsedEvent
@@ -316,7 +316,7 @@ def _count_periods_statement(_dialect: str) -> Any:
     )
 
 
-def _facet_exists(kind: Facet, name: str) -> Any:
+def _facet_exists(kind: Facet, name: str) -> Exists:
     facet = FACETS.c
     conditions = (facet.error_id == DIGESTS.c.error_id, facet.kind == int(kind), facet.value == bindparam(name))
     return exists().where(*conditions)

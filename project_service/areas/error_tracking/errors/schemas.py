@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from project_service.areas.error_tracking.collection.event_parsing import LEVELS
@@ -114,11 +114,11 @@ class ChangedErrorSchema(TrackedErrorSchema):
     closed_issue_iid = fields.Integer()
 
 
-def _of_summary(name: str) -> Any:
+def _of_summary(name: str) -> Callable[[Any], Any]:
     return lambda event: event.summary.get(name)
 
 
-def _of_details(name: str, empty: Any) -> Any:
+def _of_details(name: str, empty: Any) -> Callable[[Any], Any]:
     return lambda event: event.details.get(name) or empty
 
 

@@ -176,7 +176,7 @@ def _read_values(values: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _ids(wanted: Any, owner: Any, error_id: int) -> Any:
+def _ids(wanted: Any, owner: Any, error_id: int) -> Select[Any]:
     return select(wanted).where(owner == error_id)
 
 

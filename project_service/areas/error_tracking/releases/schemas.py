@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from project_service.areas.error_tracking.releases.queries import ReleaseSummary
@@ -25,11 +26,11 @@ class SourceMapFilterSchema(Schema):
     search = fields.String()
 
 
-def _of_release(name: str) -> Any:
+def _of_release(name: str) -> Callable[[Any], Any]:
     return lambda summary: getattr(summary.release, name)
 
 
-def _moment_of_release(name: str) -> Any:
+def _moment_of_release(name: str) -> Callable[[Any], str | None]:
     return lambda summary: None if (moment := getattr(summary.release, name)) is None else clock.isoformat(moment)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypedDict, Unpack
 
-from sqlalchemy import func, select
+from sqlalchemy import Select, func, select
 
 from project_service.access import audit
 from project_service.access.identity import current_user
@@ -209,7 +209,7 @@ def _problems_of_common(owner: Owner, channel: NotificationChannel, fields: Mapp
     return problems
 
 
-def _named(owner: Owner, channel: NotificationChannel, name: str) -> Any:
+def _named(owner: Owner, channel: NotificationChannel, name: str) -> Select[int]:
     same = select(NotificationChannel.id).where(
         owned_by(NotificationChannel, owner), func.lower(NotificationChannel.name) == name.lower()
     )

@@ -9,9 +9,11 @@ from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint
 from project_service.access.identity import caller
 from project_service.areas.repositories.refs import changes, queries, schemas
+from project_service.areas.repositories.refs.queries import RefRows
 from project_service.domain.projects import Project
 from project_service.domain.repositories import bundles
 from project_service.kit.http.errors import NotFound
+from project_service.kit.http.pagination import ListedRows
 
 api = ApiBlueprint("refs", __name__, description="Branches and tags of the repository of a project.")
 
@@ -25,7 +27,7 @@ TAGS = "/projects/<project>/repository/tags"
 @api.arguments(schemas.BranchListSchema)
 @api.response(200, schemas.BranchSchema(many=True))
 @api.paged
-def list_branches(project: Project, fields: dict[str, Any]) -> Any:
+def list_branches(project: Project, fields: dict[str, Any]) -> RefRows | ListedRows:
     """List the branches of a repository."""
     return queries.branches_of(project, **fields)
 
@@ -97,7 +99,7 @@ def delete_merged_branches(project: Project) -> dict[str, str]:
 @api.arguments(schemas.TagListSchema)
 @api.response(200, schemas.TagSchema(many=True))
 @api.paged
-def list_tags(project: Project, fields: dict[str, Any]) -> Any:
+def list_tags(project: Project, fields: dict[str, Any]) -> RefRows | ListedRows:
     """List the tags of a repository."""
     return queries.tags_of(project, **fields)
 

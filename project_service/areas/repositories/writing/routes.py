@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import jsonify
+from flask import Response, jsonify
 
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint
@@ -50,7 +50,7 @@ def create_commit(project: Project, fields: dict[str, Any]) -> CommitRow:
 @api.allow(Ability.PUSH_CODE)
 @api.arguments(writing_schemas.CherryPickSchema)
 @api.response(201, schemas.CommitFullSchema)
-def cherry_pick_commit(project: Project, fields: dict[str, Any], sha: str) -> Any:
+def cherry_pick_commit(project: Project, fields: dict[str, Any], sha: str) -> CommitRow | Response:
     """Put the change of a commit on a branch; with `dry_run` only check whether that is possible."""
     return _applied(project, sha, cherry_picks.CHERRY_PICK, fields)
 
@@ -60,12 +60,12 @@ def cherry_pick_commit(project: Project, fields: dict[str, Any], sha: str) -> An
 @api.allow(Ability.PUSH_CODE)
 @api.arguments(writing_schemas.RevertSchema)
 @api.response(201, schemas.CommitFullSchema)
-def revert_commit(project: Project, fields: dict[str, Any], sha: str) -> Any:
+def revert_commit(project: Project, fields: dict[str, Any], sha: str) -> CommitRow | Response:
     """Put the reverse of a commit on a branch; with `dry_run` only check whether that is possible."""
     return _applied(project, sha, cherry_picks.REVERT, fields)
 
 
-def _applied(project: Project, sha: str, kind: str, fields: dict[str, Any]) -> Any:
+def _applied(project: Project, sha: str, kind: str, fields: dict[str, Any]) -> CommitRow | Response:
     new = cherry_picks.apply(caller(), project, sha, kind=kind, **fields)
     return jsonify({"dry_run": "success"}) if new is None else queries.show_commit(project, new, stats=False)
 

@@ -20,6 +20,7 @@ from project_service.areas.vulnerabilities.findings.schemas import (
 )
 from project_service.areas.vulnerabilities.formats.documents.unpacking import MAX_REPORT_BYTES
 from project_service.areas.vulnerabilities.ingestion import ingestion
+from project_service.areas.vulnerabilities.ingestion.uploads import Ingested
 from project_service.areas.vulnerabilities.tracking import gate
 from project_service.areas.vulnerabilities.tracking import queries as tracking_queries
 from project_service.areas.vulnerabilities.tracking.schemas import (
@@ -117,7 +118,7 @@ def list_vulnerabilities(**_url: str) -> None:
 @api.arguments(ReportUploadSchema)
 @api.allow(Ability.CREATE_SECURITY_REPORTS)
 @api.response(201, IngestedSchema)
-def create_security_report(project: Project, fields: dict[str, Any]) -> Any:
+def create_security_report(project: Project, fields: dict[str, Any]) -> Ingested | Response:
     """Ingest a report of a scanner, whose format is found out, and store its findings in a pipeline."""
     file, report_type = fields.pop("file"), fields.pop("report_type", None)
     ref, sha = (_either(fields, *names) for names in (("ref", "branch"), ("sha", "commit")))

@@ -52,7 +52,7 @@ def _line(value: Any) -> str:
 
 
 def _feedback_of(feedback_type: str) -> fields.Computed:
-    def shown(finding: Finding) -> Any:
+    def shown(finding: Finding) -> dict[str, Any] | None:
         feedback = finding.feedback.get(feedback_type)
         return None if feedback is None else FeedbackSchema.dump_value(feedback)
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from sqlalchemy import func, select
 
@@ -51,7 +50,9 @@ def open_by_day(project_id: int, branch: str) -> Chart:
     return stacked(list(_every_day(recorded, today)), WORST_FIRST)
 
 
-def _every_day(recorded: dict[dt.date, Counter[FindingSeverity]], today: dt.date) -> Any:
+def _every_day(
+    recorded: dict[dt.date, Counter[FindingSeverity]], today: dt.date
+) -> Iterator[tuple[dt.date, Counter[FindingSeverity]]]:
     if not recorded:
         return
     day = min(recorded)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import Select, bindparam, select
 
 from project_service.domain.events.models import Action, Event
 from project_service.transfers.exporting.context import ExportContext
@@ -40,7 +40,7 @@ def events_of(context: ExportContext, target_types: Iterable[str], ids: Sequence
     return events
 
 
-def _select_events(context: ExportContext) -> Any:
+def _select_events(context: ExportContext) -> Select[Any]:
     columns = (
         Event.project_id,
         Event.target_id,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import String, bindparam, cast, select
+from sqlalchemy import Select, String, bindparam, cast, select
 
 from project_service.domain.tracker import issues
 from project_service.domain.tracker.issues import Issue, IssueAssignee, IssueLabel
@@ -18,12 +18,12 @@ from project_service.transfers.exporting.templates import ISSUE, Line, filled
 from project_service.transfers.importing.mapping.issues import issue_type_of
 
 
-def _select_labels(_context: ExportContext) -> Any:
+def _select_labels(_context: ExportContext) -> Select[int, str]:
     ids = IssueLabel.issue_id.in_(bindparam("ids", expanding=True))
     return select(IssueLabel.issue_id, IssueLabel.title).where(ids).order_by(IssueLabel.title)
 
 
-def _select_assignees(_context: ExportContext) -> Any:
+def _select_assignees(_context: ExportContext) -> Select[int, int]:
     ids = IssueAssignee.issue_id.in_(bindparam("ids", expanding=True))
     return select(IssueAssignee.issue_id, IssueAssignee.user_id).where(ids).order_by(IssueAssignee.user_id)
 
@@ -49,7 +49,7 @@ def serialize_issues(context: ExportContext) -> Iterator[Line]:
         yield from _lines(context, rows, notes, events, titles, users, changes)
 
 
-def _select_issues(context: ExportContext) -> Any:
+def _select_issues(context: ExportContext) -> Select[*tuple[Any, ...]]:
     return (
         select(
             Issue.iid,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import and_, bindparam, func, or_, select
+from sqlalchemy import Select, and_, bindparam, func, or_, select
 
 from project_service.domain.namespaces import Namespace, groups_above
 from project_service.domain.tracker import issues
@@ -140,7 +140,7 @@ def label_links(context: ExportContext, imported: Any, titles: Sequence[str], is
     return links
 
 
-def select_label_events(context: ExportContext) -> Any:
+def select_label_events(context: ExportContext) -> Select[Any]:
     """The statement for the label events of issues, as ``label_events_of`` takes its rows."""
     columns = LabelEvent.issue_id, LabelEvent.id, LabelEvent.author_id, LabelEvent.title, LabelEvent.action
     statement = select(*columns, context.iso(LabelEvent.created_at)).order_by(LabelEvent.id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import Select, bindparam, select
 
 from project_service.domain.accounts.users import User
 from project_service.domain.tracker.notes import NOTE_TYPES, Note
@@ -57,7 +57,7 @@ class NotesByNoteable(dict[int, list[Line]]):
         return self._context.rows(_select_notes, noteable_type=self._noteable_type, ids=[noteable_id])
 
 
-def _select_notes(context: ExportContext) -> Any:
+def _select_notes(context: ExportContext) -> Select[Any]:
     columns = (
         Note.noteable_id,
         Note.id,
@@ -86,7 +86,7 @@ def _select_notes(context: ExportContext) -> Any:
     )
 
 
-def _select_some_notes(context: ExportContext) -> Any:
+def _select_some_notes(context: ExportContext) -> Select[Any]:
     return _select_notes(context).limit(context.max_notes_at_once + 1)
 
 

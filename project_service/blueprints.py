@@ -57,6 +57,7 @@ from project_service.areas.issues import list_pages as issue_list_pages
 from project_service.areas.issues import pages as issues_pages
 from project_service.areas.issues import routes as issues
 from project_service.areas.issues.discussions import routes as discussions
+from project_service.areas.issues.label_events import panel as issue_label_events_panel
 from project_service.areas.issues.label_events import routes as issue_label_events
 from project_service.areas.issues.links import pages as issue_link_pages
 from project_service.areas.issues.links import routes as issue_links
@@ -267,6 +268,7 @@ PAGES = (
 LOADED = (
     *(activity_pages, maintenance, alerts_home, errors_home, findings_home, issues_home, todos_home, transfers_home),
     notification_timeline,
+    issue_label_events_panel,
     notification_panels,
     notification_unsubscribing,
 )

@@ -21,7 +21,7 @@ from project_service.domain.project_access import ProjectAccess
 from project_service.domain.projects import Project
 from project_service.domain.tracker import issues as tracker
 from project_service.domain.tracker.issues import TEXTS, Issue, IssueAssignee, IssueLabel
-from project_service.domain.tracker.milestones import Milestone
+from project_service.domain.tracker.milestones import ACTIVE, Milestone
 from project_service.domain.tracker.notes import Note
 from project_service.kit import clock
 from project_service.kit.db import searching, text_search
@@ -202,6 +202,8 @@ def _by_properties(filters: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
         yield _issues.milestone_id.in_(select(_milestones.id).where(_milestones.title == milestone))
     if filters.get("milestone_id") is not None:
         yield _issues.milestone_id == filters["milestone_id"]
+    if filters.get("timebox"):
+        yield _in_timebox(filters["timebox"])
     if filters.get("my_reaction_emoji") not in (None, "", "None"):
         yield false()  # reactions are not supported: no issue has any
     weight = filters.get("weight")
@@ -217,6 +219,27 @@ def _by_properties(filters: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
     else:
         for label in labels:
             yield _has_label(label)
+
+
+def _in_timebox(timebox: str) -> ColumnElement[bool]:
+    """The condition for no milestone, any, a started one, or the upcoming one of a project or group: the next due."""
+    if timebox in ("None", "Any"):
+        return _issues.milestone_id.is_(None) if timebox == "None" else _issues.milestone_id.is_not(None)
+    today = clock.today()
+    active = select(_milestones.id).where(_milestones.state == ACTIVE)
+    if timebox == "Started":
+        return _issues.milestone_id.in_(active.where(_milestones.start_date <= today))
+    sooner = table_of(Milestone).alias().c
+    has_sooner = exists().where(
+        or_(sooner.project_id == _milestones.project_id, sooner.group_id == _milestones.group_id),
+        sooner.state == ACTIVE,
+        sooner.due_date > today,
+        or_(
+            sooner.due_date < _milestones.due_date,
+            and_(sooner.due_date == _milestones.due_date, sooner.id < _milestones.id),
+        ),
+    )
+    return _issues.milestone_id.in_(active.where(_milestones.due_date > today, ~has_sooner))
 
 
 def _due(days: str) -> ColumnElement[bool]:

@@ -18,6 +18,7 @@ from project_service.kit.texts import markdown
 STATES = ("opened", "closed", "all")
 # values of the list filter ``due_date``
 DUE_DATE_FILTERS = ("0", "any", "today", "tomorrow", "overdue", "week", "month", "next_month_and_previous_two_weeks")
+TIMEBOXES = ("None", "Any", "Upcoming", "Started")
 SCOPES = ("created_by_me", "assigned_to_me", "all")
 ALL_SCOPES = (*SCOPES, "created-by-me", "assigned-to-me")
 
@@ -118,11 +119,18 @@ class IssueExclusionSchema(Schema):
 class IssueConditionsSchema(Schema):
     """Filters of issues that are counted."""
 
+    exclusive = (("milestone", "milestone_id"),)
+
     excluded = Nested(IssueExclusionSchema, data_key="not")
     weight = IdOrWord()
     my_reaction_emoji = fields.String()
     labels = fields.Array(TitleOrWord())
     milestone = TitleOrWord()
+    timebox = fields.String(
+        data_key="milestone_id",
+        choices=TIMEBOXES,
+        metadata={"description": "`Upcoming`: the milestone of a project or group that is due next."},
+    )
     iids = fields.Array(fields.Integer())
     scope = fields.String(default="all", choices=SCOPES)
     author_id = fields.Integer()

@@ -129,3 +129,24 @@ def test_issues_of_an_unknown_milestone_are_not_found(issues, as_):
     response = as_(DEV).get(f"/projects/{issues.id}/milestones/999/issues")
 
     assert (response.status_code, response.json) == (404, {"message": "404 Milestone Not Found"})
+
+
+@pytest.mark.parametrize(
+    ("timebox", "titles"),
+    [("Started", ["now"]), ("Upcoming", ["next"]), ("Any", ["later", "next", "now"]), ("None", ["none"])],
+)
+def test_issues_are_filtered_by_the_time_of_their_milestone(timebox, titles, project, as_):
+    path, today = f"/projects/{project.id}", clock.today()
+    days = {"now": (-1, None), "next": (3, 5), "later": (3, 9)}
+    dates = {
+        title: [day and (today + dt.timedelta(days=day)).isoformat() for day in both] for title, both in days.items()
+    }
+    for title, (start, due) in dates.items():
+        made = as_(DEV).post(f"{path}/milestones", json={"title": title, "start_date": start, "due_date": due}).json
+        as_(RITA).post(f"{path}/issues", json={"title": title, "milestone_id": made["id"]})
+    as_(RITA).post(f"{path}/issues", json={"title": "none"})
+
+    listed = as_(RITA).get(f"{path}/issues?milestone_id={timebox}").json
+
+    assert sorted(issue["title"] for issue in listed) == titles
+    assert as_(RITA).get(f"{path}/issues?milestone_id={timebox}&milestone=now").status_code == 400

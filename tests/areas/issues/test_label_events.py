@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.support.sample_data import ADA, DEV, GUS, MAX, NOBODY, RITA, SAM, make_label, make_project
@@ -84,3 +86,9 @@ def test_lists_show_labels_as_objects_on_request(issue, group, as_):
     assert colors[0]["wide"] == "#0000ff"
     assert colors[0]["bug"] != "#00ff00"
     assert colors[1] == {"bug": "#00ff00"}
+
+
+def test_the_page_of_an_issue_shows_the_latest_changes_of_labels(issue, project, visit):
+    page = visit(GUS).get(f"/{project.full_path}/-/issues/{issue['iid']}").text
+
+    assert re.findall(r"(added|removed) <span class=\"label\">(\w+)", page) == [("added", "fresh"), ("added", "bug")]

@@ -20,6 +20,7 @@ from project_service.domain.heartbeats.models import Heartbeat
 from project_service.domain.projects import Project
 from project_service.domain.todos import Todo
 from project_service.domain.tracker.issues import Issue, IssueAssignee
+from project_service.domain.tracker.label_events import LabelEvent
 from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.tracker.notes import TYPES, Note
 from project_service.kit.db.base import Base
@@ -121,6 +122,8 @@ def fill(client: Any, project: Project, people: dict[str, User], count: int) -> 
             issue.labels = [*issue.labels, *marks]
             others = {sample_data.DEV, sample_data.MAX} - {user.username for user in issue.assignees}
             recording.record(people[sample_data.OLIVE], Action.CLOSED, project, issue)
+            of_issue = {"issue_id": issue.id, "author_id": people[sample_data.DEV].id, "action": "add"}
+            rows += [LabelEvent(title=mark, **of_issue) for mark in marks]
             rows += [IssueAssignee(issue_id=issue.id, user_id=people[name].id) for name in others]
         inviter = people[sample_data.OLIVE].id
         for place in ({"project_id": number}, {"namespace_id": project.namespace_id}):

@@ -418,6 +418,7 @@ def fill_lists(project: Project, group: Group, people: dict[str, User], client: 
             client.post(f"{address}/{response.json['iid']}/notes", json={"body": "Still is"})
             related = {"target_project_id": tool.id, "target_issue_iid": 1}
             client.post(f"{address}/{response.json['iid']}/links", json=related)
+            client.put(f"{address}/{response.json['iid']}", json={"add_labels": f"late{mark}"})
     security_reports.ingest(client, project, security_reports.bill(f"till{mark}"), "")
     security_reports.ingest(client, project, security_reports.report(security_reports.vulnerability()))
     error = make_error(project, f"The till is stuck {mark}")

@@ -1,6 +1,14 @@
-"""Paths of the pages that other pages, mails, hooks and the API link to, below the path of their project."""
+"""Paths of the pages that other pages, mails, hooks and the API link to, below ``base_of`` their project or group."""
 
 from __future__ import annotations
+
+from project_service.domain.namespaces import Namespace
+from project_service.domain.projects import Project
+
+
+def base_of(owner: Project | Namespace) -> str:
+    """Return the path that the pages of a project or group are below."""
+    return f"/{owner.full_path}" if isinstance(owner, Project) else f"/groups/{owner.full_path}"
 
 
 def alert(iid: int) -> str:
@@ -34,5 +42,5 @@ def merge_request(iid: int | str | None) -> str:
 
 
 def milestone(iid: int | str | None) -> str:
-    """Return the path of the page of a milestone, below its project or group."""
+    """Return the path of the page of a milestone."""
     return f"/-/milestones/{iid}"

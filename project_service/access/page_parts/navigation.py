@@ -16,6 +16,7 @@ from sqlalchemy import select
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
 from project_service.access.page_parts import panels, reader_times, sections
+from project_service.domain import page_paths
 from project_service.domain.access_levels import Visibility
 from project_service.domain.namespaces import Namespace, NamespaceAncestor
 from project_service.domain.projects import Project
@@ -177,7 +178,7 @@ def code_navigation(project: Project) -> list[NavigationLink]:
 
 def group_navigation(group: Namespace) -> list[NavigationLink]:
     """Return the pages of a group that the caller may see."""
-    links = menu("group", group, f"/{group.full_path}", f"/groups/{group.full_path}")
+    links = menu("group", group, f"/{group.full_path}", page_paths.base_of(group))
     if settings := group_settings_navigation(group):
         is_current = any(link.current for link in settings)
         links.append(NavigationLink(SETTINGS_TITLE, settings[0].address, is_current))
@@ -186,7 +187,7 @@ def group_navigation(group: Namespace) -> list[NavigationLink]:
 
 def group_settings_navigation(group: Namespace) -> list[NavigationLink]:
     """Return the settings pages of a group that the caller may see."""
-    return menu("group_settings", group, f"/{group.full_path}", f"/groups/{group.full_path}")
+    return menu("group_settings", group, f"/{group.full_path}", page_paths.base_of(group))
 
 
 def with_query(**changes: Any) -> str:

@@ -12,6 +12,7 @@ from project_service.access.pages import PageBlueprint
 from project_service.areas.groups import service
 from project_service.areas.groups.forms import GroupDeleteForm, GroupDetailsForm, GroupPathForm
 from project_service.areas.groups.schemas import visibility_text
+from project_service.domain import page_paths
 from project_service.domain.namespaces import Group
 from project_service.kit.http import urls
 from project_service.kit.http.errors import Invalid
@@ -85,4 +86,4 @@ def _page(group: Group, **refused: Form) -> str:
 
 def _saved(group: Group, text: str) -> ResponseReturnValue:
     flash(text)
-    return redirect(f"/groups/{group.full_path}/-/edit")
+    return redirect(f"{page_paths.base_of(group)}/-/edit")

@@ -13,6 +13,7 @@ from project_service.access.page_parts import navigation
 from project_service.access.pages import PageBlueprint
 from project_service.areas.labels import queries
 from project_service.areas.labels.forms import LabelForm, PriorityForm
+from project_service.domain import page_paths
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
 from project_service.domain.tracker import label_rules
@@ -181,5 +182,4 @@ def _kind(owner: ProjectOrGroup) -> str:
 
 
 def _list_address(owner: ProjectOrGroup) -> str:
-    below = "" if isinstance(owner, Project) else "/groups"
-    return f"{below}/{owner.full_path}/-/labels"
+    return f"{page_paths.base_of(owner)}/-/labels"

@@ -20,6 +20,7 @@ from project_service.areas.members.forms import (
     MemberForm,
     RoleForm,
 )
+from project_service.domain import page_paths
 from project_service.domain.access_levels import Role
 from project_service.domain.accounts.resource_bots import bots_among
 from project_service.domain.accounts.users import user_by
@@ -216,7 +217,7 @@ def _named(subject: ProjectOrGroup) -> dict[str, Any]:
 
 
 def _address(subject: ProjectOrGroup) -> str:
-    return f"{'' if isinstance(subject, Project) else '/groups'}/{subject.full_path}/-/{_kind(subject)}_members"
+    return f"{page_paths.base_of(subject)}/-/{_kind(subject)}_members"
 
 
 def _page(subject: ProjectOrGroup, form: MemberForm, import_form: ImportMembersForm | None = None) -> str:

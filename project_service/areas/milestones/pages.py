@@ -14,6 +14,7 @@ from project_service.access.pages import PageBlueprint
 from project_service.access.references import text_references
 from project_service.areas.milestones import queries
 from project_service.areas.milestones.forms import MilestoneForm
+from project_service.domain import page_paths
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
 from project_service.domain.tracker import milestone_rules
@@ -194,8 +195,7 @@ def _kind(owner: ProjectOrGroup) -> str:
 
 
 def _list_address(owner: ProjectOrGroup) -> str:
-    below = "" if isinstance(owner, Project) else "/groups"
-    return f"{below}/{owner.full_path}/-/milestones"
+    return f"{page_paths.base_of(owner)}/-/milestones"
 
 
 def _fields(form: MilestoneForm) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 from flask import render_template
 
 from project_service.areas.notifications.owners import Owner, may_change
+from project_service.domain import page_paths
 from project_service.domain.accounts.users import User
 from project_service.domain.projects import Project
 
@@ -18,11 +19,7 @@ TABS = {"": "Channels", "/rules": "Rules", "/deliveries": "Messages"}
 
 def address_of(owner: Owner) -> str:
     """Return the address of the pages of an owner."""
-    if isinstance(owner, Project):
-        return f"/{owner.full_path}/-/settings/notifications"
-    if isinstance(owner, User):
-        return OF_USER
-    return f"/groups/{owner.full_path}/-/settings/notifications"
+    return OF_USER if isinstance(owner, User) else f"{page_paths.base_of(owner)}/-/settings/notifications"
 
 
 def show(template: str, owner: Owner, tab: str, **values: Any) -> str:

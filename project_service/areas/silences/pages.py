@@ -14,6 +14,7 @@ from project_service.access.pages import PageBlueprint
 from project_service.areas.silences import queries, service
 from project_service.areas.silences.forms import SilenceForm, form_of
 from project_service.areas.silences.service import SilenceOwner
+from project_service.domain import page_paths
 from project_service.domain.projects import Project
 from project_service.domain.silences.matching import FIELDS, IS, MAX_VALUE_CHARACTERS, described
 from project_service.domain.silences.models import ACTIVE, EXPIRED, PENDING, STATES, Silence
@@ -149,7 +150,7 @@ def _is_maintainer(owner: SilenceOwner) -> bool:
 
 
 def _address_of(owner: SilenceOwner) -> str:
-    return f"{'' if isinstance(owner, Project) else '/groups'}/{owner.full_path}{ADDRESS}"
+    return f"{page_paths.base_of(owner)}{ADDRESS}"
 
 
 def _address(owner: SilenceOwner, silence_id: int) -> str:

@@ -21,6 +21,7 @@ from project_service.areas.variables.forms import (
     VariableForm,
 )
 from project_service.areas.variables.models import AnyVariable, InstanceVariable, VariableOwner
+from project_service.domain import page_paths
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
 from project_service.kit.db.session import writing
@@ -192,7 +193,7 @@ def _record(owner: VariableOwner, variables: list[AnyVariable]) -> None:
 def _settings(owner: VariableOwner) -> str:
     if owner is None:
         return OF_INSTANCE
-    return f"{'' if isinstance(owner, Project) else '/groups'}/{owner.full_path}{SETTINGS}"
+    return f"{page_paths.base_of(owner)}{SETTINGS}"
 
 
 def _api_path(owner: VariableOwner) -> str:

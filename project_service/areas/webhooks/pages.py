@@ -20,6 +20,7 @@ from project_service.areas.webhooks.logs import shown_url
 from project_service.areas.webhooks.models import WebHook
 from project_service.areas.webhooks.queries import Owner
 from project_service.areas.webhooks.requests import HookResponse
+from project_service.domain import page_paths
 from project_service.domain.projects import Project
 from project_service.kit.http.errors import Unprocessable
 from project_service.kit.http.forms import Form, confirmation
@@ -62,7 +63,7 @@ PLACES = (
         title="Webhooks",
         where="in this project: pushes, issues, alerts and more are sent to a URL of yours",
         offered=OF_PROJECTS,
-        address=lambda project: f"/{project.full_path}/-/hooks",
+        address=lambda project: f"{page_paths.base_of(project)}/-/hooks",
         subject="project",
     ),
     HookPlace(
@@ -73,7 +74,7 @@ PLACES = (
         title="Webhooks",
         where="in all projects of this group, and to its members and subgroups",
         offered=OF_GROUPS,
-        address=lambda group: f"/groups/{group.full_path}/-/hooks",
+        address=lambda group: f"{page_paths.base_of(group)}/-/hooks",
         subject="group",
     ),
     HookPlace(

@@ -81,8 +81,7 @@ def milestone_url(milestone: Milestone) -> str:
 
 def milestone_path(milestone: Milestone) -> str:
     """The path of the page of a milestone of a project or a group."""
-    below = "/groups" if milestone.project is None else ""
-    return f"{below}/{milestone.owner.full_path}{page_paths.milestone(milestone.iid)}"
+    return f"{page_paths.base_of(milestone.owner)}{page_paths.milestone(milestone.iid)}"
 
 
 class MilestoneSchema(Schema):

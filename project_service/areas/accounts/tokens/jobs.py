@@ -8,10 +8,10 @@ from sqlalchemy import ColumnElement, and_, select, update
 
 from project_service.areas.accounts import mails
 from project_service.areas.accounts.tokens import resource_tokens
+from project_service.domain import page_paths
 from project_service.domain.accounts.resource_bots import bots
 from project_service.domain.accounts.tokens import PersonalAccessToken
 from project_service.domain.accounts.users import ACTIVE, User
-from project_service.domain.namespaces import Group
 from project_service.kit import clock, jobs, mail
 from project_service.kit.db.session import db
 from project_service.kit.http import urls
@@ -34,11 +34,11 @@ def _mail_expiring_resource_token(token_id: int) -> None:
     with jobs.step():
         for token, subject in resource_tokens.expiring(PersonalAccessToken.id == token_id):
             path = subject.full_path
-            page = f"/groups/{path}" if isinstance(subject, Group) else f"/{path}"
+            page = f"{page_paths.base_of(subject)}/-/settings/access_tokens"
             body = (
                 f"The access token {token.name} of {path} expires on {token.expires_at}. "
                 "What uses it stops working then.\n"
-                f"Rotate it or create another one: {urls.absolute(page)}/-/settings/access_tokens\n"
+                f"Rotate it or create another one: {urls.absolute(page)}\n"
             )
             mail.queue(
                 resource_tokens.addresses(subject), f"The access token {token.name} of {path} expires soon", body

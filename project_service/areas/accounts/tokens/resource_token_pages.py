@@ -15,7 +15,7 @@ from project_service.access.pages import PageBlueprint
 from project_service.access.roles import role_of
 from project_service.areas.accounts.tokens import queries, resource_tokens
 from project_service.areas.accounts.tokens.resource_token_forms import LeakedTokenForm, ResourceTokenForm, RotateForm
-from project_service.domain import rate_limits
+from project_service.domain import page_paths, rate_limits
 from project_service.domain.access_levels import Role
 from project_service.domain.accounts.resource_bots import MAX_TOKEN_LIFETIME, ProjectOrGroup
 from project_service.domain.accounts.tokens import PersonalAccessToken
@@ -210,7 +210,7 @@ def _suggested_expiry(token: PersonalAccessToken) -> dt.date:
 
 
 def _address(subject: ProjectOrGroup) -> str:
-    return f"{'' if isinstance(subject, Project) else '/groups'}/{subject.full_path}{SETTINGS}"
+    return f"{page_paths.base_of(subject)}{SETTINGS}"
 
 
 def _named(subject: ProjectOrGroup) -> dict[str, Any]:

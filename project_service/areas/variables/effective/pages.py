@@ -24,6 +24,7 @@ from project_service.areas.variables.effective.precedence import EffectiveVariab
 from project_service.areas.variables.formats import JSON, render
 from project_service.areas.variables.models import ANY_SCOPE
 from project_service.areas.variables.schemas import MAX_ENVIRONMENT_LENGTH, EffectiveVariableSchema
+from project_service.domain import page_paths
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
 from project_service.domain.tracker.environments import environments_of
@@ -146,10 +147,10 @@ def _links(project: Project) -> dict[str | None, str]:
     """Return the pages on which the caller may change the variables of a full path; ``None`` is the instance."""
     groups = [group for group in precedence.groups_above(project) if isinstance(group, Group)]
     load_roles(caller(), groups)
-    links: dict[str | None, str] = {project.full_path: f"/{project.full_path}/-/settings/ci_cd"}
+    links: dict[str | None, str] = {project.full_path: f"{page_paths.base_of(project)}/-/settings/ci_cd"}
     for group in groups:
         if allowed(caller(), Ability.ADMIN_GROUP, group):
-            links[group.full_path] = f"/groups/{group.full_path}/-/settings/ci_cd"
+            links[group.full_path] = f"{page_paths.base_of(group)}/-/settings/ci_cd"
     if _is_administrator():
         links[None] = "/admin/ci_cd"
     return links

@@ -186,7 +186,7 @@ RULES: dict[Ability, tuple[Rule, ...]] = {
     Ability.READ_ISSUE: (may_see_issue,),
     Ability.CHANGE_ISSUE: (may_change_issue,),
     Ability.COMMENT_ON_ISSUE: (may_comment,),
-    Ability.DELETE_ISSUE: (anybody,),
+    Ability.DELETE_ISSUE: (anybody,),  # whom IN_PROJECT lets through: owners of the project
     Ability.READ_NOTE: (may_see_note,),
     Ability.CHANGE_NOTE: (may_change_note,),
     Ability.READ_GROUP: (sees,),

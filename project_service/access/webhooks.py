@@ -133,7 +133,7 @@ class ReceiverBlueprint(Blueprint):
                     if receiver is not None:
                         self.refused(receiver, refusal, body)
                     return Response(status=refusal.status, headers=CHALLENGE if refusal.status == 401 else None)
-                return json_response(commit(lambda: act(receiver, payload)))
+                return json_response(in_unit_of_work(lambda: act(receiver, payload)))
 
             for number, rule in enumerate(rules):
                 endpoint = f"{act.__name__}_{number}"
@@ -168,13 +168,13 @@ def _refusal_of(receiver: WebhookReceiver | None, absent: int) -> WebhookRefused
     """Return why a readable request is refused; ``None`` if it is not."""
     if receiver is None or not receiver.active:
         return WebhookRefused(absent, INACTIVE)
-    key = given_key()
+    key = sent_key()
     if not tokens.same(receiver.token, key):
         return WebhookRefused(401, WRONG_KEY if key else NO_KEY)
     return None
 
 
-def given_key() -> str:
+def sent_key() -> str:
     """Return the key of the current request: a bearer token, or the password of basic authentication."""
     try:
         authorization = request.authorization
@@ -189,7 +189,7 @@ def _not_found(**_url: Any) -> Response:
     return Response(status=404)
 
 
-def commit(act: Callable[[], Any], is_transient: Callable[[Exception], bool] = is_deadlock) -> Any:
+def in_unit_of_work(act: Callable[[], Any], is_transient: Callable[[Exception], bool] = is_deadlock) -> Any:
     """Run a function in a unit of work, again when the database has ended its transaction to resolve a deadlock."""
     for _ in range(MAX_ATTEMPTS - 1):
         try:

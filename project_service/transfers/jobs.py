@@ -106,10 +106,10 @@ def _exceeds_user_limit(transfer: ProjectImport | ProjectExport) -> bool:
         return False
     # the lock serializes this decision for transfers that begin at the same time
     db.session.execute(select(User.id).where(User.id == transfer.user_id).with_for_update(key_share=True))
-    held = jobs.in_progress(jobs.REMOTE_TRANSFERS)
+    claimed = jobs.in_progress(jobs.REMOTE_TRANSFERS)
     running = 0
     for model, job in ((ProjectImport, import_project), (ProjectExport, export_project)):
-        ids = {arguments[0] for name, arguments in held if name == job.name}
+        ids = {arguments[0] for name, arguments in claimed if name == job.name}
         if isinstance(transfer, model):
             ids.discard(transfer.id)
         theirs = select(func.count()).where(model.id.in_(ids), model.user_id == transfer.user_id)

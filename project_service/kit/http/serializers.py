@@ -55,7 +55,7 @@ def _field_serializer(schema: marshmallow.Schema, name: str, field: marshmallow.
         return lambda obj: field.serialize(name, obj, accessor=schema.get_attribute)
     unchanged, convert = conversion
     first, *others = attribute.split(".")
-    # objects inside responses may be left out when they are None (``schemas.Inside``)
+    # objects inside responses may be left out when they are None (``schemas.Embedded``)
     leaves_none_out = not getattr(field, "keep_none", True)
 
     def serialize(obj: Any) -> Any:

@@ -59,7 +59,7 @@ def run(export_id: int, project_id: int) -> None:
             return
         try:
             with working_directory(f"export-{export_id}") as folder:
-                size = _make(export_id, project_id, name, folder)
+                size = _write_archive(export_id, project_id, name, folder)
         except OSError as error:
             if isinstance(error, FileNotFoundError):
                 _check_not_canceled(export_id)  # the files of a project are removed before its rows
@@ -92,7 +92,7 @@ def _start(export_id: int) -> bool:
         return True
 
 
-def _make(export_id: int, project_id: int, name: str, folder: Path) -> int:
+def _write_archive(export_id: int, project_id: int, name: str, folder: Path) -> int:
     path = folder / "archive.tar.gz"
     with unit_of_work(write=False):
         export = _current_export(export_id)

@@ -7,7 +7,7 @@ from typing import Any
 
 from flask import request
 
-from project_service.access.webhooks import ReceiverBlueprint, WebhookRefused, given_key
+from project_service.access.webhooks import ReceiverBlueprint, WebhookRefused, sent_key
 from project_service.areas.alerts import queries
 from project_service.areas.alerts.models import Outcome
 from project_service.areas.alerts.payloads import bodies
@@ -60,7 +60,7 @@ def _find_prometheus(project: str) -> AlertReceiver | None:
         receivers = endpoints.prometheus_receivers(project)
     except UnknownProject as error:
         raise WebhookRefused(404) from error
-    key = given_key()
+    key = sent_key()
     receivers.sort(key=lambda receiver: not receiver.active)
     return next(
         (receiver for receiver in receivers if tokens.same(receiver.token, key)), receivers[0] if receivers else None

@@ -114,7 +114,7 @@ def _allow_all_origins(response: Response) -> Response:
 def receive_envelope(project_id: int) -> Response:
     """Take the event and the reports of an envelope."""
     _check_size()
-    key = _given_key()
+    key = _sent_key()
     if key is not None:
         receiver = _receiver(project_id, key)
         body = _body()
@@ -133,7 +133,7 @@ def receive_envelope(project_id: int) -> Response:
 def receive_event(project_id: int) -> Response:
     """Take one event that is the whole body."""
     _check_size()
-    key = _given_key()
+    key = _sent_key()
     if key is None:
         raise _keyless()
     receiver = _receiver(project_id, key)
@@ -170,7 +170,7 @@ def _register() -> None:
 _register()
 
 
-def _given_key() -> str | None:
+def _sent_key() -> str | None:
     """Return the key in the query or the headers; ``None`` without one."""
     if key := request.args.get("sentry_key"):
         return key
@@ -238,7 +238,7 @@ def _store(receiver: EventReceiver, envelope: Envelope, ignored_type: str | None
     discarded = _discarded(envelope.reports)
     if raw is None:
         if discarded:
-            webhooks.commit(lambda: _count_discarded(receiver, discarded))
+            webhooks.in_unit_of_work(lambda: _count_discarded(receiver, discarded))
         return json_response({})
     event_id = envelopes.read_event_id(envelope.header.get("event_id"))
     event_id = event_id or envelopes.read_event_id(raw.get("event_id")) or uuid.uuid4().hex
@@ -254,7 +254,7 @@ def _store(receiver: EventReceiver, envelope: Envelope, ignored_type: str | None
         rate_limits.count_in_unit(counter)  # last: other events of the project wait for this row
 
     try:
-        webhooks.commit(store, _is_transient)
+        webhooks.in_unit_of_work(store, _is_transient)
     except LimitExceeded as error:  # several came at once
         raise _over_limit(receiver, error.wait) from error
     return json_response({"id": event_id})
@@ -307,4 +307,4 @@ def _count_discarded(receiver: EventReceiver, discarded: dict[str, int]) -> None
 
 
 def _count_too_large(receiver: EventReceiver) -> None:
-    webhooks.commit(lambda: ingestion.count_dropped(receiver.project_id, clock.now(), TOO_LARGE))
+    webhooks.in_unit_of_work(lambda: ingestion.count_dropped(receiver.project_id, clock.now(), TOO_LARGE))

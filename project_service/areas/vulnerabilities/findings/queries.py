@@ -75,10 +75,10 @@ def _pipeline_of(project: Project, pipeline_id: int) -> Select[Pipeline]:
     return select(Pipeline).where(Pipeline.project_id == project.id, Pipeline.id == pipeline_id)
 
 
-class Tallied(NamedTuple):
-    """How many findings of one sort are listed."""
+class RankCount(NamedTuple):
+    """How many findings of one rank are listed."""
 
-    sort: FindingRank
+    rank: FindingRank
     listed: int
 
 
@@ -91,26 +91,26 @@ def findings_of(pipeline: Pipeline | None, *, scope: str = "dismissed", **wanted
         return Findings(None)
     of_pipeline = SecurityReport.pipeline_id == pipeline.id
     report_types = db.session.scalars(select(SecurityReport.report_type).where(of_pipeline).order_by(SecurityReport.id))
-    turns = {kind: position for position, kind in enumerate(dict.fromkeys(report_types))}
-    tallies = select(FindingCount.sort, FindingCount.found, FindingCount.dismissed).where(
+    type_order = {kind: position for position, kind in enumerate(dict.fromkeys(report_types))}
+    statement = select(FindingCount.sort, FindingCount.found, FindingCount.dismissed).where(
         FindingCount.pipeline_id == pipeline.id
     )
     dismissed_too = scope == ALL
-    tallied = [
-        Tallied(rank, listed)
-        for number, found_count, dismissed in db.session.execute(tallies)
+    counts = [
+        RankCount(rank, listed)
+        for number, found_count, dismissed in db.session.execute(statement)
         if (listed := found_count - (0 if dismissed_too else dismissed))
         and _is_wanted(rank := FindingRank.of(number), wanted)
     ]
-    tallied.sort(key=lambda row: (-row.sort.severity, -row.sort.confidence, turns[row.sort.report_type]))
-    return Findings(pipeline, tuple(tallied), dismissed_too)
+    counts.sort(key=lambda count: (-count.rank.severity, -count.rank.confidence, type_order[count.rank.report_type]))
+    return Findings(pipeline, tuple(counts), dismissed_too)
 
 
 def counts_of(findings: Findings) -> Counter[FindingSeverity]:
     """How many of some findings have each severity."""
     counted: Counter[FindingSeverity] = Counter()
-    for tallied in findings.tallied:
-        counted[tallied.sort.severity] += tallied.listed
+    for count in findings.rank_counts:
+        counted[count.rank.severity] += count.listed
     return counted
 
 
@@ -125,38 +125,38 @@ class Findings:
     """The findings of a pipeline in their order, cut without reading those before: see ``models``."""
 
     pipeline: Pipeline | None
-    tallied: tuple[Tallied, ...] = ()
+    rank_counts: tuple[RankCount, ...] = ()
     dismissed_too: bool = False
 
     @property
     def total(self) -> int:
         """The number of findings."""
-        return sum(tallied.listed for tallied in self.tallied)
+        return sum(count.listed for count in self.rank_counts)
 
     def rows(self, offset: int, limit: int) -> list[Finding]:
-        """Some of them: of most sorts all or nothing, of the first and the last perhaps a part."""
+        """Some of them: of most ranks all or nothing, of the first and the last perhaps a part."""
         if self.pipeline is None:
             return []
         whole: list[int] = []
         findings: list[Finding] = []
         loaded = selectinload(Finding.report), selectinload(Finding.pipeline), NO_LAZY_LOADING
         listed = select(Finding).where(*self._conditions(self.pipeline)).options(*loaded)
-        for rank, count in self.tallied:
+        for rank, count in self.rank_counts:
             taken = max(min(count - offset, limit), 0)
             if taken == count:
                 whole.append(rank.number)
             elif taken:
                 # the index alone selects these rows: only they are read
-                of_sort = select(Finding.id).where(*self._conditions(self.pipeline), Finding.sort == rank.number)
-                cut = of_sort.order_by(Finding.place).offset(offset).limit(taken)
+                of_rank = select(Finding.id).where(*self._conditions(self.pipeline), Finding.sort == rank.number)
+                cut = of_rank.order_by(Finding.place).offset(offset).limit(taken)
                 findings += large_texts.load(listed.where(Finding.id.in_(cut)))
             offset, limit = max(offset - count, 0), limit - taken
             if not limit:
                 break
         if whole:
             findings += large_texts.load(listed.where(Finding.sort.in_(whole)))
-        turns = {tallied.sort.number: position for position, tallied in enumerate(self.tallied)}
-        return sorted(findings, key=lambda finding: (turns[finding.sort], finding.place))
+        rank_order = {count.rank.number: position for position, count in enumerate(self.rank_counts)}
+        return sorted(findings, key=lambda finding: (rank_order[finding.sort], finding.place))
 
     def _conditions(self, pipeline: Pipeline) -> Iterable[ColumnElement[bool]]:
         yield Finding.pipeline_id == pipeline.id

@@ -12,7 +12,7 @@ MAX_PROCESSES = 1024
 UNUSED = -1
 MAX_DIFFERENCE = 8  # of open connections: up to it processes take turns, since closed connections are noticed late
 CONNECTIONS_PER_SPARE_TURN = 10  # with many connections the order matters less than the speed
-SPARE_PLACES = 32  # for processes that were started after this one
+SPARE_SLOTS = 32  # for processes that were started after this one
 RETRY_SECONDS = 0.001
 MAX_PAUSE_SECONDS = 0.02  # between two looks at a connection that is left to others
 MAX_DEFER_SECONDS = 0.1  # a process that does not take its connections within this time is busy or hangs
@@ -28,49 +28,49 @@ class ConnectionCounts:
         self._in_use: set[int] = set()
 
     def reserve(self) -> int:
-        """Return the number of a new process, which takes part once it has called ``start``; called in the master."""
-        number = next(number for number in range(MAX_PROCESSES) if number not in self._in_use)
-        self._in_use.add(number)
-        return number
+        """Return the slot of a new process, which takes part once it has called ``start``; called in the master."""
+        slot = next(slot for slot in range(MAX_PROCESSES) if slot not in self._in_use)
+        self._in_use.add(slot)
+        return slot
 
-    def free(self, number: int) -> None:
+    def free(self, slot: int) -> None:
         """Forget a process that has ended; called in the master."""
-        self.stop(number)
-        self._in_use.discard(number)
+        self.stop(slot)
+        self._in_use.discard(slot)
 
-    def start(self, place: int) -> None:
+    def start(self, slot: int) -> None:
         """Take part in accepting connections, with as many turns taken as the others."""
-        self._accepted[place] = max((self._accepted[other] for other in self._others(place)), default=0)
-        self._open[place] = 0
+        self._accepted[slot] = max((self._accepted[other] for other in self._others(slot)), default=0)
+        self._open[slot] = 0
 
-    def stop(self, place: int) -> None:
+    def stop(self, slot: int) -> None:
         """Accept no more connections."""
-        self._open[place] = UNUSED
+        self._open[slot] = UNUSED
 
-    def set_open(self, place: int, count: int) -> None:
+    def set_open(self, slot: int, count: int) -> None:
         """Set the number of open connections of a process that takes part."""
-        if self._open[place] != UNUSED:
-            self._open[place] = count
+        if self._open[slot] != UNUSED:
+            self._open[slot] = count
 
-    def note_accepted(self, place: int) -> None:
+    def note_accepted(self, slot: int) -> None:
         """Count a connection that a process has accepted in its turn."""
-        self._accepted[place] += 1
+        self._accepted[slot] += 1
 
-    def before(self, place: int) -> tuple[tuple[int, int], ...]:
+    def before(self, slot: int) -> tuple[tuple[int, int], ...]:
         """Return the numbers of the processes that should accept the next connection rather than this one."""
-        mine = self._open[place]
-        turns = self._accepted[place] - mine // CONNECTIONS_PER_SPARE_TURN
+        mine = self._open[slot]
+        turns = self._accepted[slot] - mine // CONNECTIONS_PER_SPARE_TURN
         preferred = []
-        for other in self._others(place):
+        for other in self._others(slot):
             difference = self._open[other] - mine
             is_behind = self._accepted[other] < turns
             if difference < -MAX_DIFFERENCE or (is_behind and difference <= MAX_DIFFERENCE):
                 preferred.append((self._open[other], self._accepted[other]))
         return tuple(preferred)
 
-    def _others(self, place: int) -> list[int]:
-        end = max(len(self._in_use), place + 1) + SPARE_PLACES
-        return [other for other in range(end) if other != place and self._open[other] != UNUSED]
+    def _others(self, slot: int) -> list[int]:
+        end = max(len(self._in_use), slot + 1) + SPARE_SLOTS
+        return [other for other in range(end) if other != slot and self._open[other] != UNUSED]
 
 
 class BalancedServer:
@@ -85,13 +85,13 @@ class BalancedServer:
         listener: socket.socket,
         protocol_factory: Callable[[], asyncio.BaseProtocol],
         counts: ConnectionCounts,
-        place: int,
+        slot: int,
     ) -> None:
         self._loop = loop
         self._listener = listener
         self._protocol_factory = protocol_factory
         self._counts = counts
-        self._place = place
+        self._slot = slot
         self._serving = False
         self._deferred_since = self._deferred_last = 0.0
         self._unresponsive: tuple[tuple[int, int], ...] = ()
@@ -122,7 +122,7 @@ class BalancedServer:
 
     def _accept(self) -> None:
         """Accept one connection, unless it is the turn of another process."""
-        others = self._counts.before(self._place)
+        others = self._counts.before(self._slot)
         if others and self._leaves_to(others):
             self._pause(RETRY_SECONDS)
             return
@@ -135,8 +135,8 @@ class BalancedServer:
             self._loop.call_exception_handler(context)
             self._pause(OUT_OF_FILES_SECONDS)
             return
-        if not others:  # else it was accepted in place of a process that does not respond
-            self._counts.note_accepted(self._place)
+        if not others:  # else it was accepted instead of a process that does not respond
+            self._counts.note_accepted(self._slot)
         connection.setblocking(False)
         task = self._loop.create_task(self._connect(connection))
         self._tasks.add(task)

@@ -67,12 +67,12 @@ def on_starting(_server: Any) -> None:
 
 def pre_fork(_server: Any, worker: Any) -> None:
     """Give a new worker a place among the others."""
-    worker.place = connection_counts.reserve()
+    worker.slot = connection_counts.reserve()
 
 
 def child_exit(_server: Any, worker: Any) -> None:
     """Free the place of a worker that has ended."""
-    connection_counts.free(worker.place)
+    connection_counts.free(worker.slot)
 
 
 def post_fork(server: Any, _worker: Any) -> None:
@@ -187,9 +187,9 @@ class ConnectionLoop(asyncio.SelectorEventLoop):
             options["sock"],
             lambda: ClientConnection(protocol_factory(), worker),
             connection_counts,
-            worker.place,
+            worker.slot,
         )
-        connection_counts.start(worker.place)
+        connection_counts.start(worker.slot)
         await server.start_serving()
         return server
 
@@ -200,7 +200,7 @@ class WebWorker(ASGIWorker):
     loop: asyncio.AbstractEventLoop
     asgi: Any
     alive: bool
-    place: int  # among the workers, in ``connection_counts``
+    slot: int  # among the workers, in ``connection_counts``
 
     def init_signals(self) -> None:
         self.connections: dict[tuple[str, int], ClientConnection] = {}
@@ -233,13 +233,13 @@ class WebWorker(ASGIWorker):
     def handle_exit_signal(self) -> None:
         """Begin to stop: connections without a request are closed soon, the others when they are answered."""
         super().handle_exit_signal()
-        connection_counts.stop(self.place)
+        connection_counts.stop(self.slot)
         for connection in self.connections.values():
             self.loop.call_later(STOP_IDLE_SECONDS, connection.close_if_idle)
 
     def count_connections(self) -> None:
         """Let the other workers know how many connections this one has."""
-        connection_counts.set_open(self.place, len(self.connections))
+        connection_counts.set_open(self.slot, len(self.connections))
 
     def make_room(self) -> None:
         """Disconnect the oldest client without a request if there are too many connections."""

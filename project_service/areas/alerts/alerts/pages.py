@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from flask import redirect, render_template, request
 from flask.typing import ResponseReturnValue
 
-from project_service.access import visible_notes as planned_notes
+from project_service.access import visible_notes
 from project_service.access.abilities import Ability, allowed
 from project_service.access.api import json_response
 from project_service.access.identity import caller, current_user
@@ -180,7 +180,7 @@ def _page(alert: Alert, form: CommentForm, part: str = "overview") -> str:
     people = queries.assignable_users(alert.project)
     tree, left_out = trees.tree_of(alert.payload)
     silencing.load_silences([alert])
-    notes = planned_notes.read_notes(queries.notes_of(alert), request.args)
+    notes = visible_notes.read_notes(queries.notes_of(alert), request.args)
     text_references.prepare(caller(), alert.project, [note.body for note in notes.rows])
     return render_template(
         "alerts/show.html",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 
 import pytest
 from sqlalchemy import select
 
+from project_service.areas.notifications.kinds import Answer
+from project_service.areas.notifications.kinds.pager import PagerDuty
 from project_service.areas.notifications.models import NotificationChannel, NotificationDelivery
 from project_service.domain.audit.models import AuditEvent
 from project_service.kit import deliveries
@@ -96,6 +99,22 @@ def test_a_test_is_sent_at_once(as_maintainer, project, receiver, local_hooks):
     assert (failed.status_code, failed.json) == (422, {"message": "HTTP 403 no such hook"})
     log = as_maintainer.get(f"/projects/{project.id}/notification_deliveries").json
     assert [(entry["kind"], entry["status"]) for entry in log] == [("test", "failed"), ("test", "delivered")]
+
+
+def test_a_test_of_pagerduty_opens_an_incident_and_resolves_it(as_maintainer, project, monkeypatch):
+    sent = []
+    monkeypatch.setattr(
+        PagerDuty, "send", lambda kind, outgoing: sent.append(json.loads(kind.request(outgoing).body)) or Answer(202)
+    )
+    fields = {"name": "x", "type": "pagerduty", "routing_key": "R" * 32}
+    channel = as_maintainer.post(channels(project), json=fields).json
+
+    tested = as_maintainer.post(f"{channels(project)}/{channel['id']}/test")
+
+    assert (tested.status_code, channel["rate_per_minute"]) == (201, 60)
+    assert [event["event_action"] for event in sent] == ["trigger", "resolve"]
+    assert sent[0]["dedup_key"] == sent[1]["dedup_key"]
+    assert sent[0]["payload"]["severity"] == "info"
 
 
 def test_an_unknown_address_is_asked_for_confirmation(as_maintainer, project, mails_are_on, browser):

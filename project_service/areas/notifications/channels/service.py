@@ -131,7 +131,7 @@ def test_channel(owner: Owner, channel: NotificationChannel) -> dict[str, Any]:
     outgoing = outgoing_of(message, channel, str(uuid.uuid4()))
     channel_id = channel.id
     db.session.commit()
-    outcome = kind.deliver(outgoing)
+    outcome = kind.deliver_test(outgoing)
     _log_test(owner, db.session.get_one(NotificationChannel, channel_id), message, outcome)
     answer: Answer = outcome.details
     if outcome.result is not DeliveryResult.DELIVERED:

@@ -133,6 +133,10 @@ class ChannelKind(ABC):
             return DeliveryOutcome(DeliveryResult.FINAL, error, details=Answer(None, error=error, is_final=True))
         return self.outcome(self.send(outgoing))
 
+    def deliver_test(self, outgoing: Outgoing) -> DeliveryOutcome:
+        """Send a test, which asks nobody to do anything."""
+        return self.deliver(outgoing)
+
     def send(self, outgoing: Outgoing) -> Answer:
         """Send a message over the network."""
         return perform(self.request(outgoing), outgoing)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from project_service.areas.notifications.kinds.base import ChannelKind, HttpRequest, Outgoing, body_of, masked_text
-from project_service.areas.notifications.messages import ACKNOWLEDGED, OPEN, cut_characters
+from project_service.areas.notifications.messages import ACKNOWLEDGED, ENDED, OPEN, cut_characters
+from project_service.kit.deliveries import DeliveryOutcome, DeliveryResult
 from project_service.kit.http import urls
 from project_service.kit.security.outgoing_http.rules import Policy
 
@@ -56,6 +58,13 @@ class PagerDuty(ChannelKind):
             if len(body_of(body)) > MAX_BODY_BYTES:
                 body["payload"]["custom_details"] = {"error": "left out: too large"}
         return HttpRequest(URLS[outgoing.channel.settings.get("region") or "us"], body_of(body))
+
+    def deliver_test(self, outgoing: Outgoing) -> DeliveryOutcome:
+        """Open an incident and resolve it at once."""
+        opened = self.deliver(replace(outgoing, message=replace(outgoing.message, state=OPEN)))
+        if opened.result is not DeliveryResult.DELIVERED:
+            return opened
+        return self.deliver(replace(outgoing, message=replace(outgoing.message, state=ENDED)))
 
     def _trigger(self, outgoing: Outgoing) -> dict[str, Any]:
         message = outgoing.message

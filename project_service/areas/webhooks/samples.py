@@ -12,7 +12,7 @@ from sqlalchemy import select
 
 from project_service.areas.webhooks.queries import Owner
 from project_service.domain.hooks import hook_events, hook_payloads, note_payloads
-from project_service.domain.namespaces import Group
+from project_service.domain.namespaces import Group, NamespaceAncestor
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue, issues_of
 from project_service.domain.tracker.milestones import ACTIVE, Milestone, milestones_of
@@ -55,7 +55,9 @@ def can_be_tested(flag: str) -> bool:
 
 
 def _newest_project(group: Group) -> Project | None:
-    newest = select(Project).where(Project.namespace_id == group.id, Project.deleting_since.is_(None))
+    """Return the newest project below a group."""
+    newest = select(Project).join(NamespaceAncestor, NamespaceAncestor.namespace_id == Project.namespace_id)
+    newest = newest.where(NamespaceAncestor.ancestor_id == group.id, Project.deleting_since.is_(None))
     return db.session.scalar(newest.order_by(Project.id.desc()).limit(1))
 
 

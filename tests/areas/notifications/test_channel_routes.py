@@ -130,6 +130,15 @@ def test_an_unknown_address_is_asked_for_confirmation(as_maintainer, project, ma
     assert (page.status_code, shown["state"]) == (200, "ok")
 
 
+def test_an_unconfirmed_address_gets_no_test(as_maintainer, project, mails_are_on):
+    fields = {"name": "x", "type": "email", "address": "jo@example.net"}
+    channel = as_maintainer.post(channels(project), json=fields).json
+
+    tested = as_maintainer.post(f"{channels(project)}/{channel['id']}/test")
+
+    assert (tested.status_code, tested.json["message"][:28]) == (422, "The address is not confirmed")
+
+
 def test_the_address_of_a_member_needs_no_confirmation(as_maintainer, project, mails_are_on):
     created = as_maintainer.post(channels(project), json={"name": "x", "type": "email", "address": "dev@example.org"})
 

@@ -181,6 +181,18 @@ def test_an_attempt_is_not_repeated_to_another_url(as_maintainer, make_hook, pro
     assert (response.status_code, response.json) == (422, {"message": text})
 
 
+def test_a_hook_of_a_group_is_tested_with_a_project_of_a_subgroup(as_, local_hooks, receiver):
+    owner = as_(OLIVE)
+    top = owner.post("/groups", json={"name": "Top", "path": "top"}).json["id"]
+    subgroup = owner.post("/groups", json={"name": "Sub", "path": "sub", "parent_id": top}).json["id"]
+    owner.post("/projects", json={"name": "deep", "namespace_id": subgroup})
+    hook = owner.post(f"/groups/{top}/hooks", json={"url": receiver.url}).json["id"]
+
+    tested = owner.post(f"/groups/{top}/hooks/{hook}/test/milestone_events")
+
+    assert (tested.status_code, receiver.bodies[0]["project"]["path_with_namespace"]) == (201, "top/sub/deep")
+
+
 def test_owners_manage_hooks_of_groups_and_admins_those_of_the_instance(as_, as_admin, group, local_hooks, receiver):
     created = as_(OLIVE).post(f"/groups/{group.id}/hooks", json={"url": receiver.url, "member_events": True})
     assert (created.status_code, created.json["group_id"], created.json["member_events"]) == (201, group.id, True)

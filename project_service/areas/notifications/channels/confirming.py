@@ -43,7 +43,7 @@ def ask(channel: NotificationChannel) -> None:
     owner_name = _place(channel)
     link = urls.absolute(f"/-/notifications/confirm/{signed_links.sign_values(CONFIRM, [channel.id, address])}")
     body = (
-        f'Somebody wants to send notifications of {owner_name} to this address (channel "{channel.name}").\n\n'
+        f'Notifications of {owner_name} are to be sent to this address (channel "{channel.name}").\n\n'
         f"Confirm within 7 days if you want them: {link}\n\nWithout a confirmation nothing is sent.\n"
     )
     mail.queue([address], f"Confirm notifications of {owner_name}", body)

@@ -124,8 +124,15 @@ def delete_channel(owner: Owner, channel: NotificationChannel) -> None:
 
 
 def test_channel(owner: Owner, channel: NotificationChannel) -> dict[str, Any]:
-    """Send a test now, without a transaction on the network; ``Unprocessable`` says what went wrong."""
+    """Send a test now, without a transaction on the network.
+
+    Raises:
+        Unprocessable: the address is not confirmed, or what went wrong.
+
+    """
     TESTS.check(kind_of(owner), owner.id, current_user().id)
+    if channel.confirmed_at is None:
+        raise Unprocessable("The address is not confirmed: only the mail that asks for it is sent")
     kind = KINDS[channel.type]
     message = _test_message(owner, channel)
     outgoing = outgoing_of(message, channel, str(uuid.uuid4()))

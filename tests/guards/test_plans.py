@@ -171,7 +171,7 @@ ALLOWED = (
         "alerts",
         "/<path:project>/-/alert_management /projects/<project>/alert_management_alerts",
         WITHIN,
-        "updated_at ended_at event_count",
+        "updated_at ended_at",
     ),
     *(
         Allowed(SORTED, table, MEMBERS, "everybody counts once, by the highest role, which is known only then")

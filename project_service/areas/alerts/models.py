@@ -171,6 +171,7 @@ class Alert(Timestamps, Model):
         ),
         Index("ix_alerts_status", "project_id", "status", text(LISTED_AT), "id"),
         Index("ix_alerts_severity", "project_id", "severity", "id"),
+        Index("ix_alerts_events", "project_id", "events", "id"),
         # most alerts have no incident, environment or assignee: these indexes cost them nothing
         index_where_present("ix_alerts_issue_id", "issue_id"),
         index_where_present("ix_alerts_environment_id_started_at", "environment_id", "started_at", "id"),

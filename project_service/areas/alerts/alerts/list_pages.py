@@ -153,7 +153,7 @@ def _page(project: Project, form: Form) -> str:
     if opsgenie is not None:
         return render_template("alerts/opsgenie.html", project=project, integration=opsgenie)
     wanted = AlertListQuery.of(request.args)
-    selection = listing.alerts_matching(project, wanted.filters, wanted.order)
+    selection = listing.alerts_matching(project, wanted.filters)
     page = read_page(selection.ordered(wanted.order, wanted.statuses), request.args.get("page"))
     silencing.load_silences(page.rows)
     integrations = queries.integration_names(project)

@@ -23,7 +23,6 @@ from project_service.kit.http.pagination import MAX_COUNTED_ROWS, SelectedRows
 
 MAX_COUNTED_MATCHES = 1000
 MAX_SCANNED_ALERTS = 20_000  # the newest, by a search that no index serves
-MAX_SORTED_ALERTS = 100_000  # the newest, in an order that no index serves
 ALL = tuple(Status)
 TABS: dict[str, tuple[str, tuple[Status, ...]]] = {
     "open": ("Open", OPEN),
@@ -33,8 +32,7 @@ TABS: dict[str, tuple[str, tuple[Status, ...]]] = {
     "ignored": ("Ignored", (Status.IGNORED,)),
     "all": ("All", ALL),
 }
-# The columns of the indexes; ``iid`` is in the order of creation. Columns that change with every occurrence have none,
-# since each occurrence would have to update it: the order of the numbers of events is bounded instead.
+# The columns of the indexes; ``iid`` is in the order of creation. Those of the last change and of the end have none.
 SORTS: dict[str, tuple[Any, ...]] = {
     "started_at": (listed_at, Alert.id),
     "created_at": (Alert.iid,),
@@ -87,12 +85,14 @@ class AlertOrder:
 class AlertSelection:
     """The alerts of a project that match a filter.
 
-    ``newest_only``: how many of the newest alerts were looked at, if older ones were left out.
+    ``newest_only``: how many of the newest alerts were looked at, if older ones were left out. ``has_many_matches``: a
+    search has found more than are counted.
     """
 
     conditions: tuple[ColumnElement[bool], ...]
     newest_only: int | None = None
     is_search: bool = False
+    has_many_matches: bool = False
 
     @property
     def most_counted(self) -> int:
@@ -123,7 +123,8 @@ class AlertSelection:
     def counts(self) -> dict[str, int]:
         """Count those of each tab, up to ``most_counted`` each."""
         most = self.most_counted
-        by_status = _counted_at_once(self.conditions, most) if len(self.conditions) > 1 else None
+        is_filtered = self.is_search or len(self.conditions) > 1
+        by_status = _counted_at_once(self.conditions, most) if is_filtered else None
         if by_status is None:
             by_status = _counted_apart(self.conditions, most)
         return {tab: min(sum(by_status[status] for status in statuses), most) for tab, (_, statuses) in TABS.items()}
@@ -131,39 +132,46 @@ class AlertSelection:
 
 @dataclass(frozen=True, slots=True)
 class MatchingAlerts(SelectedRows):
-    """The alerts that a search has found, which are counted up to ``MAX_COUNTED_MATCHES``."""
+    """The alerts that a search has found, which are counted up to ``MAX_COUNTED_MATCHES``.
+
+    ``are_many``: that there are more is known already.
+    """
+
+    are_many: bool = False
 
     @property
     def total(self) -> int:
         """The number of alerts; above the limit what stands for "not counted" in headers."""
+        if self.are_many:
+            return MAX_COUNTED_ROWS + 1
         statement = self.statement.with_only_columns(Alert.id).order_by(None).limit(MAX_COUNTED_MATCHES + 1)
         count = db.session.scalar(select(func.count()).select_from(statement.subquery())) or 0
         return count if count <= MAX_COUNTED_MATCHES else MAX_COUNTED_ROWS + 1
 
 
-def alerts_matching(project: Project, wanted: AlertFilter, order: AlertOrder = AlertOrder()) -> AlertSelection:
-    """Select the alerts of a project that match a filter, to be listed in an order."""
+def alerts_matching(project: Project, wanted: AlertFilter) -> AlertSelection:
+    """Select the alerts of a project that match a filter.
+
+    What a search finds is looked up once, as far as it is counted: its statements then have the ids. Left to choose, a
+    database that expects many matches reads all alerts in the order of the list for a few of them.
+    """
     conditions: list[ColumnElement[bool]] = [Alert.project_id == project.id, *_conditions(project, wanted)]
     words = text_search.words_of(wanted.search)
     searched = [*words, *([wanted.host] if wanted.host else [])]
-    newest_only = _most_looked_at(project, searched, order)
-    if newest_only is not None:
-        conditions.append(Alert.iid > _newest_iid(project) - newest_only)
+    newest_only = None
+    if searched and text_search.needs_scan(TEXTS, searched) and (newest := _newest_iid(project)) > MAX_SCANNED_ALERTS:
+        newest_only = MAX_SCANNED_ALERTS
+        conditions.append(Alert.iid > newest - newest_only)
     if words:
         conditions.append(_containing(project, words))
     if wanted.host:
         conditions.append(_has_host(wanted.host))
-    return AlertSelection(tuple(conditions), newest_only, is_search=bool(searched))
-
-
-def _most_looked_at(project: Project, searched: list[str], order: AlertOrder) -> int | None:
-    """Return how many of the newest alerts to look at; ``None``: all of them."""
-    limits = []
-    if searched and text_search.needs_scan(TEXTS, searched):
-        limits.append(MAX_SCANNED_ALERTS)
-    if order.name == "event_count":
-        limits.append(MAX_SORTED_ALERTS)
-    return min(limits) if limits and _newest_iid(project) > min(limits) else None
+    if not searched:
+        return AlertSelection(tuple(conditions))
+    found = db.session.scalars(select(Alert.id).where(*conditions).limit(MAX_COUNTED_MATCHES + 1)).all()
+    has_many = len(found) > MAX_COUNTED_MATCHES
+    selected = conditions if has_many else [Alert.id.in_(found)]
+    return AlertSelection(tuple(selected), newest_only, is_search=True, has_many_matches=has_many)
 
 
 def _newest_iid(project: Project) -> int:

@@ -38,11 +38,12 @@ def list_alerts(project: Project, fields: dict[str, Any]) -> WithSchema:
     statuses = tuple(schemas.STATUSES[word] for word in fields.pop("status", None) or schemas.STATUSES)
     severities = tuple(schemas.SEVERITIES[word] for word in fields.pop("severity", None) or ())
     wanted = AlertFilter(severities=severities, **{name: value for name, value in fields.items() if value is not None})
-    selection = listing.alerts_matching(project, wanted, order)
+    selection = listing.alerts_matching(project, wanted)
     if selection.newest_only is not None:
         say_newest_only(selection.newest_only)
     statement = selection.ordered(order, statuses).options(*listing.ENVIRONMENT)
-    alerts = MatchingAlerts(statement) if selection.is_search else SelectedRows(statement)
+    are_many = selection.has_many_matches and len(statuses) == len(schemas.STATUSES)
+    alerts = MatchingAlerts(statement, are_many=are_many) if selection.is_search else SelectedRows(statement)
     return WithSchema(schemas.AlertSchema, alerts, silencing.load_silences)
 
 

@@ -49,7 +49,7 @@ def set_up(project, **fields):
     """Store the alert settings; options that are not passed are off."""
     with unit_of_work():
         names = ("create_issue", "auto_close_incident")
-        settings = dict.fromkeys(names, False) | fields
+        settings = dict.fromkeys(names, False) | {"issue_template_key": None} | fields
         service.save_incident_setting(project, **settings)
 
 

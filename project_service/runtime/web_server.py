@@ -66,12 +66,12 @@ def on_starting(_server: Any) -> None:
 
 
 def pre_fork(_server: Any, worker: Any) -> None:
-    """Give a new worker a place among the others."""
+    """Give a new worker a slot among the others."""
     worker.slot = connection_counts.reserve()
 
 
 def child_exit(_server: Any, worker: Any) -> None:
-    """Free the place of a worker that has ended."""
+    """Free the slot of a worker that has ended."""
     connection_counts.free(worker.slot)
 
 

@@ -814,6 +814,24 @@ def test_labels_used_only_by_boards_or_label_events_are_imported(as_, bring, run
 
 
 @pytest.mark.both_databases
+def test_label_events_of_issues_are_imported_and_exported(as_, bring, run_jobs):
+    at = "2021-03-04T05:06:07.000Z"
+    history = [
+        {"action": action, "user_id": 9, "created_at": at, "label": label}
+        for action, label in (("add", {"title": "bug"}), ("remove", {"title": "bug"}), ("add", None), ("moved", None))
+    ]
+    number = bring(make_archive({"issues": [make_issue(1, resource_label_events=history)]}))["id"]
+
+    shown = as_(MAX).get(f"/projects/{number}/issues/1/resource_label_events").json
+    [exported] = rows(export(as_(MAX), number, run_jobs), "issues")
+
+    expected = [("add", "bug", at), ("remove", "bug", at), ("add", None, at)]
+    for events, name in ((shown, "name"), (exported["resource_label_events"], "title")):
+        changes = [(one["action"], one["label"] and one["label"][name], one["created_at"]) for one in events]
+        assert changes == expected
+
+
+@pytest.mark.both_databases
 @pytest.mark.parametrize("relation", ["ci_pipelines", "pipelines", "commit_notes"])
 def test_comment_events_on_commits_are_not_duplicated_by_transfers(relation, as_, bring, run_jobs):
     event = make_event("commented", target_type="Note")

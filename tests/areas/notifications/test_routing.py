@@ -14,6 +14,7 @@ from project_service.areas.notifications.kinds.chats import Discord
 from project_service.areas.notifications.kinds.pager import PagerDuty
 from project_service.areas.notifications.models import NotificationDelivery, NotificationItem
 from project_service.areas.notifications.routing import holding, router
+from project_service.areas.notifications.rules import replay
 from project_service.domain.accounts.users import User
 from project_service.domain.notifications.models import NotificationEvent
 from project_service.kit.db.session import db, unit_of_work
@@ -295,6 +296,23 @@ def test_pagerduty_gets_the_last_event_of_an_alert_that_waits(post, send, projec
     assert sent == ["[CRITICAL] Gone"] + ["[CRITICAL] Open"]
     errors = db.session.scalars(select(NotificationDelivery.error).order_by(NotificationDelivery.id)).all()
     assert errors == [merging.REPLACED, None, merging.ENDED_UNSENT]
+
+
+def test_the_replay_of_a_project_has_the_messages_that_were_sent(post, send, later, channel, project, receiver):
+    make_rule(project, to(channel), group_interval=30)
+    end = {"end_time": "2030-01-01T00:00:00Z"}
+    post({"title": "Short", "fingerprint": "1"}, {"title": "Short", "fingerprint": "1"} | end)
+    later(seconds=1)
+    post({"title": "Long", "fingerprint": "2"})
+    send()
+    post({"title": "Long", "fingerprint": "2"} | end)
+    send(31)
+
+    replayed = replay.replay(project)
+
+    assert titles(receiver) == ["[CRITICAL] Long", "[RESOLVED] Long"]
+    assert [(message.titles, message.number) for message in replayed.messages] == [(["Long"], 1), (["Long"], 1)]
+    assert (replayed.events, replayed.untold) == (4, 0)
 
 
 def test_equal_lines_count_all_alerts_of_the_message(post, send, channel, project, receiver):

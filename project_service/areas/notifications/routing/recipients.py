@@ -26,6 +26,8 @@ from project_service.domain.notifications.models import (
     ISSUE,
     NEW_ERROR,
     NEW_FINDING,
+    OPENING,
+    SUBJECTS,
     WATCH,
     NotificationEvent,
     NotificationRule,
@@ -89,6 +91,13 @@ class Recipients:
                 if not is_out:
                     targets[f"user:{user_id}"] = None
         return list(targets)
+
+    def is_told_of_openings(self, event: NotificationEvent, target: str) -> bool:
+        """Whether any rule tells a target of openings: else it asked for what follows alone."""
+        openings = [kind for kind in OPENING if SUBJECTS[kind] == event.subject_type]
+        return any(
+            kind in rule.events and target in self.targets_of(rule, event) for rule in self.rules for kind in openings
+        )
 
     def watchers(self, event: NotificationEvent) -> list[str]:
         """Return the people whose own level asks for an event, without any rule."""

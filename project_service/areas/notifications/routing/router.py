@@ -23,7 +23,6 @@ from project_service.domain.notifications.models import (
     ENDING,
     INCIDENT_OPENED,
     OPENING,
-    SUBJECTS,
     NotificationEvent,
     NotificationRule,
 )
@@ -154,16 +153,7 @@ class _ProjectRouting:
         if event.kind in ENDING and self._withdraw(subject):
             return NEVER_MIND
         is_known = subject in self.announced or subject in self.waiting
-        return None if is_known or not self._is_told_of_openings(event, target) else NOT_ANNOUNCED
-
-    def _is_told_of_openings(self, event: NotificationEvent, target: str) -> bool:
-        """Whether any rule tells a target of openings: else it asked for what follows alone."""
-        openings = [kind for kind in OPENING if SUBJECTS[kind] == event.subject_type]
-        return any(
-            kind in rule.events and target in self.recipients.targets_of(rule, event)
-            for rule in self.recipients.rules
-            for kind in openings
-        )
+        return None if is_known or not self.recipients.is_told_of_openings(event, target) else NOT_ANNOUNCED
 
     def _withdraw(self, subject: tuple[str, int, str]) -> bool:
         """Remove what waits about a subject that has ended, if its opening waits, too."""

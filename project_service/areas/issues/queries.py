@@ -226,9 +226,9 @@ def _in_timebox(timebox: str) -> ColumnElement[bool]:
     if timebox in ("None", "Any"):
         return _issues.milestone_id.is_(None) if timebox == "None" else _issues.milestone_id.is_not(None)
     today = clock.today()
-    active = select(_milestones.id).where(_milestones.state == ACTIVE)
+    active = exists().where(_milestones.id == _issues.milestone_id, _milestones.state == ACTIVE)
     if timebox == "Started":
-        return _issues.milestone_id.in_(active.where(_milestones.start_date <= today))
+        return active.where(_milestones.start_date <= today)
     sooner = table_of(Milestone).alias().c
     has_sooner = exists().where(
         or_(sooner.project_id == _milestones.project_id, sooner.group_id == _milestones.group_id),
@@ -239,7 +239,7 @@ def _in_timebox(timebox: str) -> ColumnElement[bool]:
             and_(sooner.due_date == _milestones.due_date, sooner.id < _milestones.id),
         ),
     )
-    return _issues.milestone_id.in_(active.where(_milestones.due_date > today, ~has_sooner))
+    return active.where(_milestones.due_date > today, ~has_sooner)
 
 
 def _due(days: str) -> ColumnElement[bool]:

@@ -11,7 +11,7 @@ from flask import Request, g, session
 from sqlalchemy import Row, bindparam, func, select
 
 from project_service.domain import project_access
-from project_service.domain.accounts import last_use, resource_bots, two_factor
+from project_service.domain.accounts import last_use, resource_bots, two_factor, user_pictures
 from project_service.domain.accounts.tokens import (
     SELF_ROTATE,
     BrowserSession,
@@ -55,6 +55,7 @@ _caller_columns = (
     _users.external,
     _users.state,
     _users.last_activity_on,
+    user_pictures.switch().label("shows_gravatars"),
 )
 _token_columns = (_tokens.id, _tokens.scopes, _tokens.expires_at, _tokens.revoked, _tokens.last_used_at)
 _tokens_of_users = _tokens.id.table.join(_users.id.table, _users.id == _tokens.user_id)
@@ -188,6 +189,7 @@ def by_token(
         return _by_oauth_token(text, allowed, request.method)
     if token is None:
         raise Unauthorized
+    user_pictures.note_switch(token.shows_gravatars)
     if token.expires_at is not None and token.expires_at <= clock.today():
         raise InvalidToken(EXPIRED)
     if token.revoked:
@@ -351,6 +353,7 @@ def by_session() -> Caller:
     session_row = db.session.execute(_select_session, lookup).first()
     if session_row is None:
         return ANONYMOUS
+    user_pictures.note_switch(session_row.shows_gravatars)
     last_use.note_activity(session_row.user_id, session_row.last_activity_on)
     return Caller(
         session_row.user_id,

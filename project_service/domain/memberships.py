@@ -28,7 +28,6 @@ from sqlalchemy import (
     Select,
     Subquery,
     UniqueConstraint,
-    and_,
     bindparam,
     case,
     func,
@@ -157,23 +156,6 @@ def levels_by_place(grants: Iterable[Select[Any]], user_id: int | None, ids: Col
     """The highest level that grants give a user, by the ids of places."""
     in_places = _union(grant.where(_place(grant).in_(ids)) for grant in _of_user(grants, user_id))
     return select(in_places.c.place_id, func.max(in_places.c.access_level)).group_by(in_places.c.place_id)
-
-
-def inherited_role(user_id: int, subject: Project | Namespace) -> tuple[Role, Namespace | None]:
-    """The highest inherited role, and the group it comes from."""
-    if isinstance(subject, Project):
-        above = NamespaceAncestor.namespace_id == subject.namespace_id
-    else:
-        above = and_(NamespaceAncestor.namespace_id == subject.id, NamespaceAncestor.ancestor_id != subject.id)
-    row = db.session.execute(
-        select(Membership.access_level, Namespace)
-        .join(NamespaceAncestor, NamespaceAncestor.ancestor_id == Membership.namespace_id)
-        .join(Namespace, Namespace.id == Membership.namespace_id)
-        .where(above, Membership.user_id == user_id, alive())
-        .order_by(Membership.access_level.desc(), Namespace.id)
-        .limit(1)
-    ).first()
-    return (Role(row[0]), row[1]) if row else (Role.NONE, None)
 
 
 def direct_membership(user_id: int, subject: Project | Namespace) -> Membership | None:

@@ -12,7 +12,7 @@ from sqlalchemy import select
 
 from project_service.access.identity import ANONYMOUS, Caller
 from project_service.access.rules import sees, visible_groups, visible_projects
-from project_service.areas.members.queries import all_members_of
+from project_service.areas.members.queries import all_members_of, inherited_role
 from project_service.domain.access_levels import MEMBER_ROLES, Role, Visibility
 from project_service.domain.accounts.users import User
 from project_service.domain.memberships import (
@@ -22,7 +22,6 @@ from project_service.domain.memberships import (
     authorized_projects,
     choice_in,
     find_project_and_role,
-    inherited_role,
     levels_by_project,
     members_for_choice,
     role_in,

@@ -12,7 +12,7 @@ from project_service.domain.access_levels import Role
 from project_service.domain.accounts.resource_bots import bots
 from project_service.domain.accounts.users import ACTIVE, User
 from project_service.domain.memberships import Membership, alive, grants_in, user_ids_with
-from project_service.domain.namespaces import Namespace
+from project_service.domain.namespaces import Namespace, NamespaceAncestor
 from project_service.domain.projects import Project
 from project_service.kit.db import searching
 from project_service.kit.db.session import NO_LAZY_LOADING, db, one
@@ -105,3 +105,20 @@ def _reach_of(subject: ProjectOrGroup) -> Subquery:
     is_inherited: Any = case((here == subject.id, 0), else_=1)
     # each way by itself: alternatives of two columns have no index on PostgreSQL
     return union_all(*(way.add_columns(is_inherited.label("is_inherited")) for way in grants_in(subject))).subquery()
+
+
+def inherited_role(user_id: int, subject: Project | Namespace) -> tuple[Role, Namespace | None]:
+    """The highest inherited role, and the group it comes from."""
+    if isinstance(subject, Project):
+        above = NamespaceAncestor.namespace_id == subject.namespace_id
+    else:
+        above = and_(NamespaceAncestor.namespace_id == subject.id, NamespaceAncestor.ancestor_id != subject.id)
+    row = db.session.execute(
+        select(Membership.access_level, Namespace)
+        .join(NamespaceAncestor, NamespaceAncestor.ancestor_id == Membership.namespace_id)
+        .join(Namespace, Namespace.id == Membership.namespace_id)
+        .where(above, Membership.user_id == user_id, alive())
+        .order_by(Membership.access_level.desc(), Namespace.id)
+        .limit(1)
+    ).first()
+    return (Role(row[0]), row[1]) if row else (Role.NONE, None)

@@ -11,6 +11,7 @@ from project_service.access import audit
 from project_service.access.abilities import Ability
 from project_service.access.identity import Caller
 from project_service.access.roles import forget_roles, role_of
+from project_service.areas.members import queries
 from project_service.domain.access_levels import MEMBER_ROLES, Role
 from project_service.domain.accounts.resource_bots import is_bot
 from project_service.domain.accounts.users import User
@@ -18,7 +19,7 @@ from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.events.models import Action
 from project_service.domain.events.recording import record
 from project_service.domain.hooks import member_payloads
-from project_service.domain.memberships import Membership, direct_membership, inherited_role, owners_of
+from project_service.domain.memberships import Membership, direct_membership, owners_of
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
 from project_service.kit import clock
@@ -185,7 +186,7 @@ def _check(subject: ProjectOrGroup, user: User, access_level: int, expires_at: d
     if access_level not in allowed:
         problems["access_level"] = ["is not included in the list"]
     else:
-        inherited, group = inherited_role(user.id, subject)
+        inherited, group = queries.inherited_role(user.id, subject)
         if group is not None and access_level < inherited:
             problems["access_level"] = [
                 f"should be greater than or equal to {inherited.title} inherited membership from group {group.name}"

@@ -118,6 +118,7 @@ from project_service.areas.vulnerabilities.findings import pages as vulnerabilit
 from project_service.areas.vulnerabilities.findings import routes as vulnerabilities
 from project_service.areas.webhooks import pages as web_hook_pages
 from project_service.areas.webhooks import routes as web_hooks
+from project_service.domain.accounts.users import user_named
 from project_service.domain.namespaces import Group
 from project_service.domain.paths.path_registry import find_by_path
 from project_service.domain.projects import Project
@@ -142,9 +143,11 @@ def show_full_path(full_path: str) -> ResponseReturnValue:
     if isinstance(project_or_namespace, Group):
         judge(caller(), Ability.READ_GROUP, project_or_namespace)
         return groups_pages.show_group(project_or_namespace)
-    if project_or_namespace is None or project_or_namespace.owner is None:
+    # bots, which notes and events name as their authors, have no namespace
+    user = user_named(full_path) if project_or_namespace is None else project_or_namespace.owner
+    if user is None:
         raise UnknownRoute
-    return profile_pages.show_user(project_or_namespace.owner)
+    return profile_pages.show_user(user)
 
 
 APIS = (

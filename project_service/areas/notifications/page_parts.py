@@ -14,7 +14,8 @@ from project_service.domain.projects import Project
 OF_PROJECT = "/<path:project>/-/settings/notifications"
 OF_GROUP = "/groups/<path:group>/-/settings/notifications"
 OF_USER = "/-/profile/notifications"
-TABS = {"": "Channels", "/rules": "Rules", "/deliveries": "Messages"}
+RULES = "/rules"
+TABS = {"": "Channels", RULES: "Rules", "/deliveries": "Messages"}
 
 
 def address_of(owner: Owner) -> str:
@@ -35,7 +36,7 @@ def show(template: str, owner: Owner, tab: str, **values: Any) -> str:
         f"notifications/{template}",
         owner=owner,
         own=address_of(owner),
-        tabs=TABS,
+        tabs={path: title for path, title in TABS.items() if path != RULES or not isinstance(owner, User)},
         tab=tab,
         changes=may_change(owner),
         **(context | values),

@@ -114,6 +114,11 @@ def ids_by_username(*usernames: str) -> Select[int]:
     return select(User.id).where(User.deleting_since.is_(None), named)
 
 
+def user_named(username: str) -> User | None:
+    """The user with this username, in any case; ``None`` if there is none."""
+    return db.session.scalar(users().where(User.id.in_(ids_by_username(username))))
+
+
 def user_by_login(login: str) -> User | None:
     """The user with this username or e-mail address."""
     wanted_login = login.strip().lower()

@@ -67,3 +67,9 @@ def test_a_rule_whose_channel_was_deleted_can_be_switched_off(maintainer, projec
     page = maintainer.send(f"/{project.full_path}/-/settings/notifications/rules/{rule.id}/toggle")
     db.session.remove()
     assert (page.status_code, db.session.get(NotificationRule, rule.id).enabled) == (302, False)
+
+
+def test_messages_of_a_user_lead_to_no_rules(maintainer):
+    text = maintainer.get("/-/profile/notifications/deliveries").text
+
+    assert ("/-/profile/notifications/deliveries" in text, "/-/profile/notifications/rules" in text) == (True, False)

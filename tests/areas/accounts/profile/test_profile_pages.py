@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from project_service.domain.accounts.bots import ALERT_BOT, bot
 from project_service.domain.accounts.sign_ins import MAX_FAILURES_OF_ACCOUNT
 from project_service.domain.accounts.tokens import BrowserSession
 from project_service.kit.db.session import db
@@ -153,3 +154,11 @@ def test_sessions_of_other_users_cannot_be_ended(visit, signed_in, paula):
     stranger.send(f"{SESSIONS}/{session_id}/end")
 
     assert is_signed_in(signed_in)
+
+
+def test_a_bot_has_a_page_like_every_author(signed_in):
+    bot(ALERT_BOT)
+    db.session.commit()
+
+    assert "Alert Bot" in signed_in.get("/alert-bot").text
+    assert signed_in.get("/nobody-of-this-name").status_code == 404

@@ -99,13 +99,12 @@ def branches_of(project: Project) -> list[str]:
 
 
 def scanners_of(project: Project) -> list[str]:
-    """The scanners that have tracked findings."""
-    statement = select(TrackedFinding.scanner).where(TrackedFinding.project_id == project.id).distinct()
-    return [
-        scanner
-        for scanner in db.session.scalars(statement.order_by(TrackedFinding.scanner).limit(MAX_CHOICES))
-        if scanner
-    ]
+    """Return the scanners that have tracked findings: each is looked up after the one before, in the index of keys."""
+    of_project = TrackedFinding.project_id == project.id
+    names = select(func.min(TrackedFinding.scanner).label("scanner")).where(of_project).cte("names", recursive=True)
+    following = select(func.min(TrackedFinding.scanner)).where(of_project, TrackedFinding.scanner > names.c.scanner)
+    names = names.union_all(select(following.correlate(names).scalar_subquery()).where(names.c.scanner.is_not(None)))
+    return [one for one in db.session.scalars(select(names.c.scanner).limit(MAX_CHOICES)) if one]
 
 
 def runs_of(project: Project, branch: str | None = None) -> Select[Pipeline]:

@@ -28,7 +28,7 @@ def test_a_channel_is_added_tested_and_told_by_a_rule(maintainer, local_hooks, p
     refused = maintainer.send(f"{own}/rules/new", **rule)
     assert "is not a field, an operator and a value" in refused.text
     maintainer.send(f"{own}/rules/new", **rule | {"matchers": "title matches *full*"})
-    assert "Alert triggered if title matches *full* → #ops, grouped for 300 s" in maintainer.get(f"{own}/rules").text
+    assert "Alert triggered if title matches *full* → #ops, grouped for 5 min" in maintainer.get(f"{own}/rules").text
 
     post({"title": "Disk full", "severity": "high"}, {"title": "Other"})
     send()

@@ -77,7 +77,8 @@ def words_of(rule: NotificationRule, channels: dict[int, str]) -> str:
         else:
             roles = {10: "guests", 20: "reporters", 30: "developers", 40: "maintainers", 50: "owners"}
             names.append(f"{roles[target['access_level']]} and above")
-    grouped = f", grouped for {rule.group_interval} s" + (f" by {', '.join(rule.group_by)}" if rule.group_by else "")
+    interval = messages.duration_words(dt.timedelta(seconds=rule.group_interval))
+    grouped = f", grouped for {interval}" + (f" by {', '.join(rule.group_by)}" if rule.group_by else "")
     length = dt.timedelta(seconds=rule.repeat_interval or 0)
     repeated = f", again every {messages.duration_words(length)}" if length else ""
     return f"{' '.join(parts)} → {', '.join(names)}{grouped}{repeated}"

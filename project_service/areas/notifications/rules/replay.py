@@ -70,7 +70,7 @@ def replay(project: Project) -> Replayed:
 
 
 class _Replay:
-    """Routes events as the router does, without the database: the rules of section 7 of the notifications reference."""
+    """Routes events as the router does, without the database (notifications reference, section 7)."""
 
     def __init__(self, recipients: Recipients, opened: set[int]) -> None:
         self.recipients = recipients

@@ -138,9 +138,9 @@ def stored_labels_of(issue: Issue) -> list[dict[str, Any]]:
     is_described = (Label.project_id == issue.project_id) & (Label.title == IssueLabel.title)
     rows = select(Issue.extra, IssueLabel.title, Label).outerjoin(IssueLabel, IssueLabel.issue_id == Issue.id)
     rows = rows.outerjoin(Label, is_described).where(Issue.id == issue.id).order_by(IssueLabel.title)
-    found = db.session.execute(rows).all()
-    set_committed_value(issue, "extra", found[0].extra if found else None)
-    return [_label(issue.project, title, label) for _, title, label in found if title is not None]
+    label_rows = db.session.execute(rows).all()
+    set_committed_value(issue, "extra", label_rows[0].extra if label_rows else None)
+    return [_label(issue.project, title, label) for _, title, label in label_rows if title is not None]
 
 
 def _label(project: Project, title: str, label: Label | None) -> dict[str, Any]:

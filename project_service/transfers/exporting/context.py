@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import (
     JSON,
+    ColumnElement,
     Connection,
     LargeBinary,
     String,
@@ -132,27 +133,27 @@ class ExportContext:
         largest = self.connection.scalar(select(func.max(bytes_of_one)).where(*conditions)) or 1
         return max(1, min(most, (size or MAX_BYTES_AT_ONCE) // max(1, largest)))
 
-    def _bytes_of(self, *columns: Any) -> Any:
+    def _bytes_of(self, *columns: Any) -> ColumnElement[Any]:
         return sum((func.coalesce(self._size_of(column), 0) for column in columns), literal(0))
 
-    def _size_of(self, column: Any) -> Any:
+    def _size_of(self, column: Any) -> ColumnElement[Any]:
         """The bytes that a text takes in memory, or JSON may take."""
         weight = JSON_MEMORY_FACTOR if isinstance(column.type, JSON) else 1
         if self.is_sqlite:
             return func.length(cast(column, LargeBinary)) * weight
         return func.octet_length(cast(column, String)) * weight
 
-    def iso(self, column: Any) -> Any:
+    def iso(self, column: Any) -> ColumnElement[Any]:
         """An expression for a timestamp in the notation of archives; the database formats faster than Python."""
         if self.is_sqlite:
             return func.replace(func.substr(type_coerce(column, String), 1, 23), " ", "T") + literal("Z")
         return func.to_char(func.timezone("UTC", column), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
 
-    def iso_of_change(self, model: Any) -> Any:
+    def iso_of_change(self, model: Any) -> ColumnElement[Any]:
         """The same of ``updated_at``; null if it equals ``created_at``, which saves formatting it."""
         return case((model.updated_at != model.created_at, self.iso(model.updated_at)))
 
-    def json_text(self, column: Any) -> Any:
+    def json_text(self, column: Any) -> ColumnElement[Any]:
         """An expression for a JSON column as text."""
         return type_coerce(column, String) if self.is_sqlite else cast(column, String)
 

@@ -168,9 +168,9 @@ def alerts_matching(project: Project, wanted: AlertFilter) -> AlertSelection:
         conditions.append(_has_host(wanted.host))
     if not searched:
         return AlertSelection(tuple(conditions))
-    found = db.session.scalars(select(Alert.id).where(*conditions).limit(MAX_COUNTED_MATCHES + 1)).all()
-    has_many = len(found) > MAX_COUNTED_MATCHES
-    selected = conditions if has_many else [Alert.id.in_(found)]
+    alert_ids = db.session.scalars(select(Alert.id).where(*conditions).limit(MAX_COUNTED_MATCHES + 1)).all()
+    has_many = len(alert_ids) > MAX_COUNTED_MATCHES
+    selected = conditions if has_many else [Alert.id.in_(alert_ids)]
     return AlertSelection(tuple(selected), newest_only, is_search=True, has_many_matches=has_many)
 
 

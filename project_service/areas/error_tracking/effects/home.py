@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import ScalarSelect, func, select
 
 from project_service.access.across_projects import projects_with_errors
 from project_service.access.page_parts import health_marks, panels
@@ -55,7 +55,7 @@ def fill(scope: HomeScope) -> dict[str, Any]:
     return {"errors": shown_errors[:MAX_SHOWN]}
 
 
-def _occurrences(start: dt.datetime, end: dt.datetime) -> Any:
+def _occurrences(start: dt.datetime, end: dt.datetime) -> ScalarSelect[int]:
     count = TrackedErrorCount
     return (
         select(func.coalesce(func.sum(count.count), 0))

@@ -81,15 +81,15 @@ class _Replay:
 
     def route(self, event: NotificationEvent) -> bool:
         """Add an event to the messages of its targets; false if no rule names any."""
-        seen: set[str] = set()
+        routed: set[str] = set()
         for rule in self.recipients.rules:
             if matching.mismatch(rule, event, event.created_at) is not None:
                 continue
             for target in self.recipients.targets_of(rule, event):
-                if target not in seen and not self._is_refused(event, target):
+                if target not in routed and not self._is_refused(event, target):
                     self._add(rule, target, event)
-                seen.add(target)
-        return bool(seen)
+                routed.add(target)
+        return bool(routed)
 
     def _is_refused(self, event: NotificationEvent, target: str) -> bool:
         """Whether a target is not notified: it caused the event, or was not notified of the opening."""
@@ -102,7 +102,9 @@ class _Replay:
             return event.subject_id in self.opened and self.recipients.is_told_of_openings(event, target)
         if event.kind not in ENDING or opening.due_at <= event.created_at:
             return False
-        opening.events = [one for one in opening.events if one.subject_id != event.subject_id]
+        opening.events = [
+            opening_event for opening_event in opening.events if opening_event.subject_id != event.subject_id
+        ]
         del self._openings[target, event.subject_id]
         return True
 

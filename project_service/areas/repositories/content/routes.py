@@ -117,7 +117,7 @@ def list_contributors(project: Project, fields: dict[str, Any]) -> ListedRows:
     with reading_code(project) as code:
         contributors = history.contributors(code, find_commit(code, fields.get("ref"), "Repository"))
 
-    def key(one: Contributor) -> Any:
+    def key(one: Contributor) -> str | int:
         value = getattr(one, fields["order_by"])
         return value.lower() if isinstance(value, str) else value
 

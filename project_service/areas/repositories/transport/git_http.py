@@ -10,7 +10,7 @@ import functools
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 from urllib.parse import quote
 
@@ -175,7 +175,7 @@ def refuse_lfs(path: str, rest: str) -> Response:  # parts of the URL
     return Response(json.dumps(NO_LFS), 501, mimetype="application/json")
 
 
-def _slot(target: GitTarget) -> Any:
+def _slot(target: GitTarget) -> AbstractContextManager[Any]:
     return git_slot(machine_folder() / "slots", target.caller.user_id, client_address())
 
 

@@ -104,7 +104,7 @@ def scanners_of(project: Project) -> list[str]:
     names = select(func.min(TrackedFinding.scanner).label("scanner")).where(of_project).cte("names", recursive=True)
     following = select(func.min(TrackedFinding.scanner)).where(of_project, TrackedFinding.scanner > names.c.scanner)
     names = names.union_all(select(following.correlate(names).scalar_subquery()).where(names.c.scanner.is_not(None)))
-    return [one for one in db.session.scalars(select(names.c.scanner).limit(MAX_CHOICES)) if one]
+    return [scanner for scanner in db.session.scalars(select(names.c.scanner).limit(MAX_CHOICES)) if scanner]
 
 
 def runs_of(project: Project, branch: str | None = None) -> Select[Pipeline]:

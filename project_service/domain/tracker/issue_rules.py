@@ -58,7 +58,7 @@ def create_issue(
 ) -> Issue:
     """Open an issue; ``assignees`` are users, ``labels`` their titles; ``alert_id`` is of the alert that opens it."""
     assignees = fields.pop("assignees", [])
-    issue = Issue(project_id=project.id, project=project, author_id=author.id, author=author, **fields)
+    issue = Issue(project_id=project.id, project=project, author_id=author.id, author=author, extra=None, **fields)
     issue.alert_id = alert_id
     with db.session.no_autoflush:
         check_issue(issue)

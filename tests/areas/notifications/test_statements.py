@@ -14,6 +14,12 @@ from tests.areas.webhooks.conftest import make_hook
 
 __all__ = ["make_hook"]
 MAX_STATEMENTS = 3  # a payload, a delivery and an event are written
+ONE_MORE = {
+    "new alert": "hooks are looked up only where there are some",
+    "alert recovered": "hooks are looked up only where there are some",
+    "comment on an issue": "the payload has the assignees of the issue",
+    "incident closed": "the payload has the labels of the issue",
+}
 FLAGS = ("alert_events", "issues_events", "note_events", "milestone_events")
 FIRING = {"title": "Known", "fingerprint": "known"}
 
@@ -24,9 +30,7 @@ def counted(app):
     statements = []
 
     def note(_connection, _cursor, statement, *_rest):
-        # hooks are looked up for every event but that of a new alert, which knows whether there are any
-        if not statement.startswith("SELECT web_hooks."):
-            statements.append(statement)
+        statements.append(statement)
 
     def count(action):
         db.session.remove()
@@ -78,5 +82,5 @@ def test_an_event_costs_few_statements_more_with_a_hook_and_a_rule(counted, acti
 
     more = {name: counted(action) - without[name] for name, action in actions().items()}
 
-    assert {name: number for name, number in more.items() if number > MAX_STATEMENTS} == {}
+    assert {name: number for name, number in more.items() if number > MAX_STATEMENTS + (name in ONE_MORE)} == {}
     assert all(more.values())

@@ -120,6 +120,7 @@ def note(author: User, alert: Alert, body: str, *, system: bool = True) -> Note:
         system=system,
         author_id=author.id,
         author=author,
+        extra=None,
     )
     db.session.add(alert_note)
     return alert_note

@@ -51,6 +51,7 @@ def comment(author: User, error: TrackedError, body: str) -> Note:
         body=body,
         author_id=author.id,
         author=author,
+        extra=None,
     )
     db.session.add(note)
     db.session.flush()

@@ -19,9 +19,10 @@ from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.milestones import Milestone, usable_in
 from project_service.domain.tracker.notes import Note, new_discussion_id
 from project_service.kit.db.session import db
-from project_service.kit.http.errors import NotFound
+from project_service.kit.http.errors import Invalid, NotFound
 
 # only for reporters and above; ignored from other callers (supporting resources reference, section 11)
+MAX_ASSIGNEES = 200
 REPORTER_FIELDS = ("assignees", "labels", "milestone_id", "due_date", "weight", "discussion_locked")
 
 
@@ -180,7 +181,9 @@ def _to_columns(requester: Caller, project: Project, requested: RequestedIssueFi
 
 
 def _assignees(project: Project, ids: list[int]) -> list[User]:
-    nonzero_ids = [user_id for user_id in ids if user_id]
+    nonzero_ids = {user_id for user_id in ids if user_id}
+    if len(nonzero_ids) > MAX_ASSIGNEES:
+        raise Invalid(assignees=f"total must be less than or equal to {MAX_ASSIGNEES}")
     existing = db.session.scalars(users().where(User.id.in_(nonzero_ids)).order_by(User.id))
     return [user for user in existing if sees(Caller.of(user), project)]
 

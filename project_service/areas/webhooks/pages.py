@@ -230,12 +230,16 @@ VIEWS: tuple[tuple[str, str, View], ...] = (
 )
 
 
+# these resolve the name of a host or send a request
+WAITING_VIEWS = (create_hook, update_hook, test_hook, resend_attempt)
+
+
 def _register(place: HookPlace, method: str, end: str, view: View) -> None:
     def show(*owner: Any, **url: Any) -> Any:
         return view(place, owner[0] if owner else None, **url)
 
     show.__name__, show.__doc__ = f"{view.__name__}_of_{place.kind}", view.__doc__
-    options = {"sends_requests": True} if view in (test_hook, resend_attempt) else {}
+    options = {"sends_requests": True} if view in WAITING_VIEWS else {}
     getattr(pages, method)(place.rule + end, **options)(pages.signed_in(pages.allow(place.ability)(show)))
 
 

@@ -41,7 +41,7 @@ def show_project_hook(project: Project, hook_id: str) -> WebHook:
     return queries.find_hook(project, numeric(hook_id))
 
 
-@api.post(OF_PROJECT)
+@api.post(OF_PROJECT, sends_requests=True)
 @api.signed_in
 @api.allow(Ability.ADMIN_PROJECT)
 @api.arguments(schemas.ProjectHookCreateSchema)
@@ -51,7 +51,7 @@ def create_project_hook(project: Project, fields: dict[str, Any]) -> WebHook:
     return service.create_hook(project, **fields)
 
 
-@api.put(f"{OF_PROJECT}/<hook_id>")
+@api.put(f"{OF_PROJECT}/<hook_id>", sends_requests=True)
 @api.signed_in
 @api.allow(Ability.ADMIN_PROJECT)
 @api.arguments(schemas.ProjectHookUpdateSchema)
@@ -71,8 +71,8 @@ def delete_hook(owner: Owner, hook_id: str) -> None:
     service.delete_hook(owner, unmodified(queries.find_hook(owner, numeric(hook_id))))
 
 
-@api.put(f"{OF_PROJECT}/<hook_id>/url_variables/<key>", endpoint="set_project_url_variable")
-@api.put(f"{OF_GROUP}/<hook_id>/url_variables/<key>", endpoint="set_group_url_variable")
+@api.put(f"{OF_PROJECT}/<hook_id>/url_variables/<key>", endpoint="set_project_url_variable", sends_requests=True)
+@api.put(f"{OF_GROUP}/<hook_id>/url_variables/<key>", endpoint="set_group_url_variable", sends_requests=True)
 @api.signed_in
 @api.allow(project=Ability.ADMIN_PROJECT, group=Ability.ADMIN_GROUP)
 @api.arguments(schemas.ValueSchema)
@@ -82,8 +82,8 @@ def set_hook_url_variable(owner: Owner, fields: dict[str, Any], hook_id: str, ke
     _set_pair(owner, hook_id, "url_variables", key, fields)
 
 
-@api.delete(f"{OF_PROJECT}/<hook_id>/url_variables/<key>", endpoint="delete_project_url_variable")
-@api.delete(f"{OF_GROUP}/<hook_id>/url_variables/<key>", endpoint="delete_group_url_variable")
+@api.delete(f"{OF_PROJECT}/<hook_id>/url_variables/<key>", endpoint="delete_project_url_variable", sends_requests=True)
+@api.delete(f"{OF_GROUP}/<hook_id>/url_variables/<key>", endpoint="delete_group_url_variable", sends_requests=True)
 @api.signed_in
 @api.allow(project=Ability.ADMIN_PROJECT, group=Ability.ADMIN_GROUP)
 @api.response(204)
@@ -92,8 +92,8 @@ def delete_hook_url_variable(owner: Owner, hook_id: str, key: str) -> None:
     _remove_pair(owner, hook_id, "url_variables", key)
 
 
-@api.put(f"{OF_PROJECT}/<hook_id>/custom_headers/<key>", endpoint="set_project_custom_header")
-@api.put(f"{OF_GROUP}/<hook_id>/custom_headers/<key>", endpoint="set_group_custom_header")
+@api.put(f"{OF_PROJECT}/<hook_id>/custom_headers/<key>", endpoint="set_project_custom_header", sends_requests=True)
+@api.put(f"{OF_GROUP}/<hook_id>/custom_headers/<key>", endpoint="set_group_custom_header", sends_requests=True)
 @api.signed_in
 @api.allow(project=Ability.ADMIN_PROJECT, group=Ability.ADMIN_GROUP)
 @api.arguments(schemas.ValueSchema)
@@ -103,8 +103,10 @@ def set_hook_custom_header(owner: Owner, fields: dict[str, Any], hook_id: str, k
     _set_pair(owner, hook_id, "custom_headers", key, fields)
 
 
-@api.delete(f"{OF_PROJECT}/<hook_id>/custom_headers/<key>", endpoint="delete_project_custom_header")
-@api.delete(f"{OF_GROUP}/<hook_id>/custom_headers/<key>", endpoint="delete_group_custom_header")
+@api.delete(
+    f"{OF_PROJECT}/<hook_id>/custom_headers/<key>", endpoint="delete_project_custom_header", sends_requests=True
+)
+@api.delete(f"{OF_GROUP}/<hook_id>/custom_headers/<key>", endpoint="delete_group_custom_header", sends_requests=True)
 @api.signed_in
 @api.allow(project=Ability.ADMIN_PROJECT, group=Ability.ADMIN_GROUP)
 @api.response(204)
@@ -177,7 +179,7 @@ def show_group_hook(group: Group, hook_id: str) -> WebHook:
     return queries.find_hook(group, numeric(hook_id))
 
 
-@api.post(OF_GROUP)
+@api.post(OF_GROUP, sends_requests=True)
 @api.signed_in
 @api.allow(Ability.ADMIN_GROUP)
 @api.arguments(schemas.GroupHookCreateSchema)
@@ -187,7 +189,7 @@ def create_group_hook(group: Group, fields: dict[str, Any]) -> WebHook:
     return service.create_hook(group, **fields)
 
 
-@api.put(f"{OF_GROUP}/<hook_id>")
+@api.put(f"{OF_GROUP}/<hook_id>", sends_requests=True)
 @api.signed_in
 @api.allow(Ability.ADMIN_GROUP)
 @api.arguments(schemas.GroupHookUpdateSchema)
@@ -216,7 +218,7 @@ def show_system_hook(hook_id: str) -> WebHook:
     return queries.find_hook(None, numeric(hook_id))
 
 
-@api.post(OF_INSTANCE)
+@api.post(OF_INSTANCE, sends_requests=True)
 @api.signed_in
 @api.allow(Ability.ADMINISTER)
 @api.arguments(schemas.ProjectHookCreateSchema)
@@ -226,7 +228,7 @@ def create_system_hook(fields: dict[str, Any]) -> WebHook:
     return service.create_hook(None, **fields)
 
 
-@api.put(f"{OF_INSTANCE}/<hook_id>")
+@api.put(f"{OF_INSTANCE}/<hook_id>", sends_requests=True)
 @api.signed_in
 @api.allow(Ability.ADMINISTER)
 @api.arguments(schemas.ProjectHookUpdateSchema)

@@ -98,9 +98,6 @@ class HookFields(TypedDict, total=False):
 
 def create_hook(owner: Owner, **fields: Unpack[HookFields]) -> WebHook:
     """Create a hook of a project, a group, or the instance."""
-    kind, limit = _limit_of(owner)
-    if limit is not None and queries.number_of_hooks(owner) >= limit:
-        raise HookRefused(f"Maximum number of {kind} hooks ({limit}) exceeded")
     hook = WebHook(
         url="",
         project=owner if isinstance(owner, Project) else None,
@@ -113,7 +110,11 @@ def create_hook(owner: Owner, **fields: Unpack[HookFields]) -> WebHook:
         dropped_events=0,
     )
     with db.session.no_autoflush:
-        problems = _assign(hook, fields)
+        problems = _resolve(hook, fields)
+        problems |= _assign(hook, fields)
+        kind, limit = _limit_of(owner)
+        if limit is not None and queries.number_of_hooks(owner) >= limit:
+            raise HookRefused(f"Maximum number of {kind} hooks ({limit}) exceeded")
     _refuse(problems, is_new=True)
     db.session.add(hook)
     db.session.flush()
@@ -126,7 +127,8 @@ def update_hook(owner: Owner, hook: WebHook, **fields: Unpack[HookFields]) -> We
     if not fields:
         raise BadParameters("No parameters provided")
     with db.session.no_autoflush:
-        problems = _assign(hook, fields)
+        problems = _resolve(hook, fields)
+        problems |= _assign(hook, fields)
     if problems:
         db.session.rollback()
     _refuse(problems, is_new=False)
@@ -159,10 +161,12 @@ def remove_pair(owner: Owner, hook: WebHook, attribute: str, key: str) -> None:
     pairs = dict(getattr(hook, attribute))
     if pairs.pop(key, None) is None:
         raise NotFound("URL variable" if attribute == "url_variables" else "Custom header")
+    if attribute == "url_variables":
+        draft = WebHook(url=hook.url, project_id=hook.project_id, group_id=hook.group_id)
+        draft.url_variables = pairs
+        if _url_problem(draft) is not None:
+            raise HookRefused("Illegal key or value")
     setattr(hook, attribute, pairs)
-    if attribute == "url_variables" and _url_problem(hook) is not None:
-        db.session.rollback()
-        raise HookRefused("Illegal key or value")
     _audit(hook, owner, "updated")
 
 
@@ -243,10 +247,9 @@ def failure_text(response: HookResponse) -> str | None:
 
 
 def _assign(hook: WebHook, requested: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Set fields and return the problems by attribute."""
-    old_url, old_filled = hook.url, hook.filled_url if hook.url else ""
+    """Set fields and return the problems by attribute, but for those of the URL, see ``_resolve``."""
+    old_url = hook.url
     fields = dict(requested)
-    pairs = {name: _pairs(fields.pop(name, None)) for name in ("url_variables", HEADERS)}
     flags = {name: fields.pop(name) for name in (*EVENTS, *GROUP_EVENTS) if name in fields}
     hook.events = hook.events | {name: value for name, value in flags.items() if value is not None}
     for name in PLAIN_FIELDS:
@@ -257,11 +260,8 @@ def _assign(hook: WebHook, requested: Mapping[str, Any]) -> dict[str, list[str]]
         hook.push_events_branch_filter = None if text is None else " ".join(text.split(" ")).strip()
     if hook.branch_filter_strategy == branch_filters.ALL_BRANCHES:
         hook.push_events_branch_filter = None
-    if fields.get("url") is not None:
-        hook.url = fields["url"].strip()
-    hook.url_variables = hook.url_variables | pairs["url_variables"]
-    _keep_secrets_from(hook, old_url, old_filled, pairs)
-    hook.custom_headers = hook.custom_headers | pairs[HEADERS]
+    _assign_url(hook, fields)
+    hook.custom_headers = hook.custom_headers | _pairs(fields.get(HEADERS))
     if old_url and hook.url != old_url:
         hook.token = hook.signing_token = None
         logs.enable(hook)
@@ -271,8 +271,13 @@ def _assign(hook: WebHook, requested: Mapping[str, Any]) -> dict[str, list[str]]
     return _problems(hook)
 
 
-def _keep_secrets_from(hook: WebHook, old_url: str, old_filled: str, given: dict[str, dict[str, str]]) -> None:
-    """Drop secrets that were given for another URL."""
+def _assign_url(hook: WebHook, requested: Mapping[str, Any]) -> None:
+    """Set the URL and its variables, and drop secrets that were given for another URL."""
+    old_url, old_filled = hook.url, hook.filled_url if hook.url else ""
+    variables = _pairs(requested.get("url_variables"))
+    if requested.get("url") is not None:
+        hook.url = requested["url"].strip()
+    hook.url_variables = hook.url_variables | variables
     if not old_url or hook.filled_url == old_filled:
         return
     if (
@@ -280,8 +285,20 @@ def _keep_secrets_from(hook: WebHook, old_url: str, old_filled: str, given: dict
         or rules.URL.match(hook.filled_url) is None
         or _origin(hook.filled_url) != _origin(old_filled)
     ):
-        hook.url_variables = given["url_variables"]
+        hook.url_variables = variables
     hook.custom_headers = {}
+
+
+def _resolve(hook: WebHook, requested: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the problem of the URL that a hook is to have; called before the hook is changed.
+
+    The transaction is ended, so that no lock is held while the name of the host is resolved.
+    """
+    draft = WebHook(url=hook.url, project_id=hook.project_id, group_id=hook.group_id)
+    draft.url_variables = hook.url_variables
+    _assign_url(draft, requested)
+    problem = _url_problem(draft)
+    return {} if problem is None else {URL: [problem]}
 
 
 def _origin(url: str) -> str:
@@ -301,8 +318,6 @@ def _is_pair(attribute: str, key: str, value: str) -> bool:
 
 def _problems(hook: WebHook) -> dict[str, list[str]]:
     problems: dict[str, list[str]] = {}
-    if (url_problem := _url_problem(hook)) is not None:
-        problems[URL] = [url_problem]
     branch_filter = hook.push_events_branch_filter
     if branch_filter and not branch_filters.is_valid(hook.branch_filter_strategy, branch_filter):
         problems[FILTER] = ["is invalid"]
@@ -321,11 +336,13 @@ def _problems(hook: WebHook) -> dict[str, list[str]]:
 
 
 def _url_problem(hook: WebHook) -> str | None:
-    url = hook.filled_url
+    url = hook.filled_url if hook.url else ""
     if not url or len(hook.url) > MAX_URL_LENGTH or PLACEHOLDER.search(url):
         return "is invalid"
+    policy = policy_of(hook)
+    db.session.commit()
     try:
-        rules.validate(url, policy_of(hook))
+        rules.validate(url, policy)
     except rules.Blocked as error:
         return f"is blocked: {error}"
     return None

@@ -33,6 +33,7 @@ from project_service.kit.http.errors import BadRequest, Invalid
 LONGEST_TITLE = 255
 BLANK = "can't be blank"
 LONGEST_TEXT = 1_000_000
+MAX_LABELS = 500  # of one issue; an imported one may have more
 COUNTER = "issues"
 
 
@@ -266,7 +267,9 @@ def check_issue(issue: Issue, labelled: Collection[str] = ()) -> None:
         problems["description"] = [f"is too long (maximum is {LONGEST_TEXT} characters)"]
     if (issue.weight or 0) < 0:
         problems["weight"] = ["must be greater than or equal to 0"]
-    if any(len(title) > labels.LONGEST_TITLE for title in issue.labels if title not in labelled):
+    if len(issue.labels) > max(MAX_LABELS, len(labelled)):
+        problems["labels"] = [f"are too many (maximum is {MAX_LABELS})"]
+    elif any(len(title) > labels.LONGEST_TITLE for title in issue.labels if title not in labelled):
         problems["labels"] = [f"title is too long (maximum is {labels.LONGEST_TITLE} characters)"]
     if problems:
         raise Invalid(**problems)

@@ -202,9 +202,10 @@ def ensure_labels(project: Project, titles: Collection[str]) -> None:
         return
     existing = set(db.session.scalars(select(Label.title).where(usable_in(project), Label.title.in_(titles))))
     now = clock.now()
-    for title in sorted(set(titles) - existing):
-        new = {"project_id": project.id, "title": title, "color": DEFAULT_COLOR, "created_at": now, "updated_at": now}
-        db.session.execute(insert(table_of(Label)).values(new).on_conflict_do_nothing())
+    new = {"project_id": project.id, "color": DEFAULT_COLOR, "created_at": now, "updated_at": now}
+    rows = [new | {"title": title} for title in sorted(set(titles) - existing)]
+    if rows:
+        db.session.execute(insert(table_of(Label)).on_conflict_do_nothing(), rows)
 
 
 def keep_group_labels(project: Project, former: Namespace) -> None:

@@ -810,3 +810,20 @@ def test_an_issue_without_author_is_shown(project, open_issue, comment, client_o
 
     assert as_(DEV).get(issues(project, 1)).json["author"]["username"] == "ghost"
     assert [note["author"]["username"] for note in as_(DEV).get(notes(project, 1)).json] == ["ghost"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"labels": ",".join(map(str, range(501)))}, {"labels": ["are too many (maximum is 500)"]}),
+        ({"assignee_ids": list(range(1, 202))}, {"assignees": ["total must be less than or equal to 200"]}),
+    ],
+    ids=["labels", "assignees"],
+)
+def test_too_many_labels_and_assignees_are_refused(fields, message, as_maintainer, project, open_issue):
+    iid = open_issue()["iid"]
+
+    created = as_maintainer.post(issues(project), json={"title": "Many"} | fields)
+    changed = as_maintainer.put(issues(project, iid), json=fields)
+
+    assert [(answer.status_code, answer.json) for answer in (created, changed)] == [(400, {"message": message})] * 2

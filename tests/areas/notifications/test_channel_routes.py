@@ -15,6 +15,7 @@ from project_service.areas.notifications.models import NotificationChannel, Noti
 from project_service.domain.audit.models import AuditEvent
 from project_service.kit import deliveries
 from project_service.kit.db.session import db, unit_of_work
+from project_service.kit.security.outgoing_http import rules
 from tests.areas.notifications.conftest import make_rule
 from tests.support.mails import queued_mails
 from tests.support.sample_data import DEV, MAX, NOBODY, OLIVE, PAGER, PHONE, RITA, SAM
@@ -212,3 +213,13 @@ def test_settings_are_shown_only_to_those_who_may_change_the_channel(as_, projec
     listed = as_(DEV).get(channels(project)).json[0]
     assert (made["settings"], read[MAX], read[DEV]) == (made["settings"], made["settings"], {})
     assert (bool(made["settings"]), listed["settings"], listed["target"]) == (True, {}, made["target"])
+
+
+def test_no_transaction_is_open_while_the_host_of_a_channel_is_resolved(as_maintainer, project, monkeypatch):
+    open_transactions = []
+    monkeypatch.setattr(rules, "validate", lambda *_: open_transactions.append(db.session().in_transaction()))
+
+    created = as_maintainer.post(channels(project), json={"name": "a", "type": "slack", "url": "https://a.test/x"})
+    changed = as_maintainer.put(f"{channels(project)}/{created.json['id']}", json={"url": "https://b.test/y"})
+
+    assert (created.status_code, changed.status_code, open_transactions) == (201, 200, [False, False])

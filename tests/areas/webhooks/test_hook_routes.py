@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from project_service.kit import deliveries
+from project_service.kit.db.session import db
+from project_service.kit.security.outgoing_http import rules
 from tests.support.sample_data import DEV, MAX, NOBODY, OLIVE, SAM
 
 SECRETS = ("token", "signing_token")
@@ -203,3 +205,21 @@ def test_owners_manage_hooks_of_groups_and_admins_those_of_the_instance(as_, as_
     tested = as_admin.post(f"/hooks/{system.json['id']}")
     assert (tested.status_code, tested.json["event_name"]) == (201, "project_create")
     assert receiver.header("X-Gitlab-Event") == ["System Hook"]
+
+
+def test_no_transaction_is_open_while_the_host_of_a_hook_is_resolved(as_maintainer, project, monkeypatch):
+    open_transactions = []
+    monkeypatch.setattr(rules, "validate", lambda *_: open_transactions.append(db.session().in_transaction()))
+
+    hook = as_maintainer.post(
+        hooks(project), json={"url": "http://a.test/{a}", "url_variables": [{"key": "a", "value": "b"}]}
+    )
+    one = f"{hooks(project)}/{hook.json['id']}"
+    answers = [
+        as_maintainer.put(one, json={"url": "http://b.test/"}),
+        as_maintainer.put(f"{one}/url_variables/c", json={"value": "d"}),
+        as_maintainer.delete(f"{one}/url_variables/c"),
+    ]
+
+    assert [hook.status_code, *(answer.status_code for answer in answers)] == [201, 200, 204, 204]
+    assert open_transactions == [False] * 4

@@ -9,6 +9,7 @@ from flask import redirect, render_template, request
 from flask.typing import ResponseReturnValue
 
 from project_service.access.abilities import Ability
+from project_service.access.identity import current_user
 from project_service.access.pages import PageBlueprint
 from project_service.areas.alerts import queries
 from project_service.areas.alerts.integrations import request_log
@@ -87,6 +88,7 @@ def confirm_subscription(project: Project, integration_id: int, request_id: int)
     """Confirm the subscription that a request asks for."""
     integration = queries.find_integration(project, integration_id)
     logged = request_log.find_request(integration, request_id)
+    subscriptions.CONFIRMATIONS.check(integration.id, current_user().id)
 
     def confirm() -> str:
         subscriptions.confirm(_message(logged))

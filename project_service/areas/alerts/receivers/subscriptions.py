@@ -10,6 +10,8 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from project_service.domain import instance_settings
+from project_service.domain.rate_limits import RateLimit
+from project_service.kit.db.session import db
 from project_service.kit.http.errors import Invalid
 from project_service.kit.security.outgoing_http import client, rules
 
@@ -17,6 +19,7 @@ TOPIC = re.compile(
     r"arn:aws(?P<partition>-cn|-us-gov)?:sns:(?P<region>[a-z]{2}(?:-[a-z]+)+-\d+):\d{12}:[A-Za-z0-9_.-]+"
 )
 TIMEOUT_SECONDS = 10.0
+CONFIRMATIONS = RateLimit("alert_subscription:confirm", 5)  # per minute, of one integration by one user
 FOREIGN = "This is not the address of Amazon SNS in the region of the topic."
 
 
@@ -40,6 +43,7 @@ def confirm(message: dict[str, Any]) -> None:
     if address is None:
         raise Invalid(base=FOREIGN)
     http = client.Client(instance_settings.outgoing_policy(), total_timeout=TIMEOUT_SECONDS, max_redirects=0)
+    db.session.commit()  # no lock is held while waiting for the server
     try:
         with http.request("GET", address) as response:
             status = response.status

@@ -57,8 +57,8 @@ def show_notification_channel(owner: Owner | None, channel_id: str) -> Notificat
     return channel
 
 
-@api.post(OF_PROJECT, endpoint="create_project_notification_channel")
-@api.post(OF_GROUP, endpoint="create_group_notification_channel")
+@api.post(OF_PROJECT, endpoint="create_project_notification_channel", sends_requests=True)
+@api.post(OF_GROUP, endpoint="create_group_notification_channel", sends_requests=True)
 @api.signed_in
 @api.allow(project=Ability.ADMIN_NOTIFICATIONS, group=Ability.ADMIN_GROUP_NOTIFICATIONS)
 @api.arguments(schemas.NotificationChannelCreateSchema)
@@ -68,7 +68,7 @@ def create_notification_channel(owner: Owner, fields: dict[str, Any]) -> Notific
     return _shown(service.create_channel(owner, **fields))
 
 
-@api.post(OF_USER)
+@api.post(OF_USER, sends_requests=True)
 @api.signed_in
 @api.allow(Ability.SIGNED_IN)
 @api.arguments(schemas.PersonalChannelCreateSchema)
@@ -78,9 +78,9 @@ def create_user_notification_channel(fields: dict[str, Any]) -> NotificationChan
     return _shown(service.create_channel(current_user(), **fields))
 
 
-@api.put(f"{OF_PROJECT}/<channel_id>", endpoint="update_project_notification_channel")
-@api.put(f"{OF_GROUP}/<channel_id>", endpoint="update_group_notification_channel")
-@api.put(f"{OF_USER}/<channel_id>", endpoint="update_user_notification_channel")
+@api.put(f"{OF_PROJECT}/<channel_id>", endpoint="update_project_notification_channel", sends_requests=True)
+@api.put(f"{OF_GROUP}/<channel_id>", endpoint="update_group_notification_channel", sends_requests=True)
+@api.put(f"{OF_USER}/<channel_id>", endpoint="update_user_notification_channel", sends_requests=True)
 @api.signed_in
 @writers
 @api.arguments(schemas.NotificationChannelUpdateSchema)

@@ -71,8 +71,6 @@ class ChannelFields(TypedDict, total=False):
 def create_channel(owner: Owner, /, **fields: Unpack[ChannelFields]) -> NotificationChannel:
     """Create a channel of a project, a group or a user."""
     kind = kind_of(owner)
-    if queries.number_of_channels(owner) >= MAX_CHANNELS[kind]:
-        raise Invalid(base=f"Maximum number of notification channels ({MAX_CHANNELS[kind]}) exceeded")
     type_ = fields.pop("type")
     channel = NotificationChannel(
         type=type_,
@@ -87,6 +85,8 @@ def create_channel(owner: Owner, /, **fields: Unpack[ChannelFields]) -> Notifica
     )
     with db.session.no_autoflush:
         _assign(owner, channel, fields)
+    if queries.number_of_channels(owner) >= MAX_CHANNELS[kind]:
+        raise Invalid(base=f"Maximum number of notification channels ({MAX_CHANNELS[kind]}) exceeded")
     channel.confirmed_at = clock.now() if confirming.is_known(owner, channel) else None
     db.session.add(channel)
     db.session.flush()
@@ -187,7 +187,9 @@ def _assign(owner: Owner, channel: NotificationChannel, fields: Mapping[str, Any
             values.pop(name, None)
         else:
             values[name] = value
-    problems = kind.problems(settings, secrets, instance_settings.outgoing_policy())
+    policy = instance_settings.outgoing_policy()
+    db.session.commit()  # nothing is changed yet, and no lock is held while the name of a host is resolved
+    problems = kind.problems(settings, secrets, policy)
     problems |= _problems_of_common(owner, channel, fields)
     texts = (*settings.values(), *secrets.values())
     if any(isinstance(value, str) and len(value) > MAX_TEXT_LENGTH for value in texts):

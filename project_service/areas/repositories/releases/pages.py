@@ -72,7 +72,7 @@ def edit_release(project: Project, tag: str) -> str:
     return render_template("repositories/release_form.html", project=project, form=form, release=release)
 
 
-@pages.post(f"{BASE_PATH}/releases/<path:tag>/edit")
+@pages.post(f"{BASE_PATH}/releases/<path:tag>/edit", reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.ADMIN_RELEASES)
 def update_release(project: Project, tag: str) -> ResponseReturnValue:
@@ -100,7 +100,7 @@ def ask_delete_release(project: Project, tag: str) -> str:
     )
 
 
-@pages.post(f"{BASE_PATH}/releases/<path:tag>/delete")
+@pages.post(f"{BASE_PATH}/releases/<path:tag>/delete", reads_repository=True)
 @pages.signed_in
 @pages.allow(Ability.ADMIN_RELEASES)
 def delete_release(project: Project, tag: str) -> ResponseReturnValue:

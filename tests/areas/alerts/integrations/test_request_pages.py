@@ -11,6 +11,7 @@ from project_service.areas.alerts.models import Alert, AlertIntegration, AlertRe
 from project_service.areas.alerts.receivers.presets import PRESETS
 from project_service.kit import clock
 from project_service.kit.db.session import db
+from project_service.kit.security.outgoing_http.client import Client, RequestFailed
 from tests.support.sample_data import MAX
 
 BODY = {"title": "Disk is full", "level": "P2"}
@@ -146,3 +147,17 @@ def test_the_preview_names_the_resolved_values_of_a_chosen_tool(maintainer, proj
     response = maintainer.send("/acme/shop/-/settings/operations/integrations/preview", type="cloudwatch-sns")
 
     assert '<p id="default-resolved">Without an entry: ok; in a field that is mapped' in response.text
+
+
+def test_no_transaction_is_open_while_a_subscription_is_confirmed(maintainer, project, monkeypatch):
+    one, request = log(project, PRESETS["cloudwatch-sns"].samples["subscription"], outcome="subscription")
+    open_transactions = []
+
+    def refuse(*_args, **_options):
+        open_transactions.append(db.session().in_transaction())
+        raise RequestFailed("timed out")
+
+    monkeypatch.setattr(Client, "request", refuse)
+    answers = [maintainer.send(f"{one}/{request}/confirm").status_code for _ in range(6)]
+
+    assert (answers, open_transactions) == ([422] * 5 + [429], [False] * 5)

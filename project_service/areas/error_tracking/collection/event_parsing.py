@@ -57,8 +57,10 @@ OLD_NAMES = {
     f"{OLD_PREFIX}Http": "request",
     f"{OLD_PREFIX}User": "user",
     f"{OLD_PREFIX}Breadcrumbs": "breadcrumbs",
+    f"{OLD_PREFIX}Template": "template",
+    f"{OLD_PREFIX}Query": "query",
 }  # that of the message is read in its module, since its parameters are quoted
-SHOWN_AS_CONTEXTS = {f"{OLD_PREFIX}Template": "template", f"{OLD_PREFIX}Query": "query"}
+SHOWN_AS_CONTEXTS = ("template", "query")
 REQUEST_FIELDS = ("url", "method", "query_string", "headers", "cookies", "data", "env")
 BREADCRUMB_NAMES = ("type", "category", "level")
 SUMMARY_NAMES = ("message", "title", "culprit", "level", "environment", *NAMES, "user", "tags")
@@ -114,14 +116,18 @@ def parse_event(raw: dict[str, Any], arrival: Arrival, cleaner: Cleaner) -> Pars
     event["user"], identity = _user(raw, arrival, cleaner)
     event["tags"] = _tags(raw.get("tags"), cleaner)
     event["message"] = message.text
-    is_crash = grouping.is_native_crash(exceptions, event["platform"])
-    event["title"] = grouping.title_of(exceptions, message.text, is_crash=is_crash)
+    # minidumps have the stack of a crash in the thread that crashed
+    crash_stacks = exceptions + threads
+    is_crash = grouping.is_native_crash(exceptions, crash_stacks, event["platform"])
+    event["title"] = grouping.title_of(exceptions, message.text, crash_stacks if is_crash else ())
     event["culprit"] = grouping.culprit_of(event, exceptions, threads)
     main = grouping.main_exception(exceptions)
     value = (main["value"] if main is not None else None) or ""
     is_typed = main is not None and (is_crash or grouping.is_typed(main))
     fingerprint = _fingerprint(raw.get("fingerprint"), cleaner)
-    parts = grouping.parts_of(exceptions, message.template or value, stack, is_crash=is_crash)
+    parts = grouping.parts_of(
+        exceptions, message.template or value, crash_stacks if is_crash else stack, is_crash=is_crash
+    )
     details = {
         "exceptions": exceptions + threads,
         "breadcrumbs": _breadcrumbs(raw.get("breadcrumbs"), cleaner),
@@ -160,24 +166,29 @@ def parse_event(raw: dict[str, Any], arrival: Arrival, cleaner: Cleaner) -> Pars
 
 
 def _with_current_names(raw: dict[str, Any]) -> dict[str, Any]:
-    """Return an event without the names of old clients for its parts (error collection reference, section 22)."""
-    if not any(name.startswith(OLD_PREFIX) for name in raw):
-        return raw
+    """Return an event without the names of old clients for its parts (error collection reference, section 22).
+
+    The template and the query are shown with the contexts.
+    """
     renamed = {new: raw[old] for old, new in OLD_NAMES.items() if old in raw and raw.get(new) is None}
-    contexts_of_old_names = {new: raw[old] for old, new in SHOWN_AS_CONTEXTS.items() if old in raw}
-    contexts = raw.get("contexts")
-    return {**raw, **renamed, "contexts": {**contexts_of_old_names, **(contexts if isinstance(contexts, dict) else {})}}
+    event = {**raw, **renamed}
+    shown = {name: event[name] for name in SHOWN_AS_CONTEXTS if isinstance(event.get(name), dict)}
+    if shown:
+        event["contexts"] = {**shown, **(event["contexts"] if isinstance(event.get("contexts"), dict) else {})}
+    return event
 
 
 def _own_stack(raw: dict[str, Any], exceptions: list[Entry], cleaner: Cleaner, images: Sequence[Image]) -> list[Entry]:
-    """Give the stack of the event itself to the newest exception if that has none; return it without an exception."""
+    """Give the stack of the event itself to the newest exception that has none; return it without an exception."""
     frames = stack_traces.frames_of(raw.get("stacktrace"), cleaner, images)
     if not frames:
         return []
     if not exceptions:
         return [stack_traces.stack_of(frames)]
-    if not exceptions[-1]["frames"]:
-        exceptions[-1]["frames"] = frames
+    if (
+        without := next((exception for exception in reversed(exceptions) if not exception["frames"]), None)
+    ) is not None:
+        without["frames"] = frames
     return []
 
 

@@ -40,14 +40,17 @@ def is_typed(exception: Entry | None) -> bool:
     return exception is not None and bool(exception["type"]) and not _mechanism(exception).get("synthetic")
 
 
-def is_native_crash(exceptions: Sequence[Entry], platform: str | None) -> bool:
-    """Whether a crash handler of a native program made up the newest exception: its frames say more than its text."""
+def is_native_crash(exceptions: Sequence[Entry], stacks: Sequence[Entry], platform: str | None) -> bool:
+    """Whether a crash handler of a native program made up the newest exception: its frames say more than its text.
+
+    ``stacks`` are the exceptions, or the threads if no exception has frames.
+    """
     main = main_exception(exceptions)
     if main is None or not _mechanism(main).get("synthetic") or platform in JAVASCRIPT:
         return False
     names = (main["type"], main["value"], _mechanism(main).get("type"))
     is_crash = any(isinstance(name, str) and CRASH.match(name) for name in names)
-    return is_crash and bool(frame_keys(relevant_frames(exceptions)))
+    return is_crash and bool(frame_keys(relevant_frames(stacks)))
 
 
 def digest_of(fingerprint: Sequence[str], default_parts: Sequence[Any]) -> str:
@@ -61,14 +64,15 @@ def digest_of(fingerprint: Sequence[str], default_parts: Sequence[Any]) -> str:
 def parts_of(exceptions: Sequence[Entry], text: str, stack: Sequence[Entry], *, is_crash: bool) -> list[Any]:
     """Return what decides the error of an event without a fingerprint.
 
-    ``text`` is the template of the message, or the value; ``stack`` that of an event without an exception.
+    ``text`` is the template of the message, or the value; ``stack`` that of a crash, or of an event
+    without an exception.
     """
     main = main_exception(exceptions)
     if main is None:
         keys = frame_keys(relevant_frames(stack))
         return ["stack", keys] if keys else ["message", normalised(text)]
     if is_crash:
-        return ["crash", frame_keys(relevant_frames(exceptions))]
+        return ["crash", frame_keys(relevant_frames(stack))]
     if not is_typed(main):
         return ["message", normalised(text)]
     causes: list[str] = []
@@ -126,15 +130,15 @@ def normalised(text: str) -> str:
     return NUMBER.sub("<num>", HEX.sub("<hex>", UUID.sub("<uuid>", line)))
 
 
-def title_of(exceptions: Sequence[Entry], message: str | None, *, is_crash: bool = False) -> str:
+def title_of(exceptions: Sequence[Entry], message: str | None, crash_stacks: Sequence[Entry] = ()) -> str:
     """Return the title: type and first line of the exception, or the first line of the message.
 
-    Of a crash the function and the signal.
+    Of a native crash with the given stacks the function and the signal.
     """
     main = main_exception(exceptions)
     value = (main["value"] if main is not None else None) or ""
-    if main is not None and is_crash:
-        return _cut(f"{_location_of(relevant_frames(exceptions)[-1])}: {main['type'] or first_line(value)}")
+    if main is not None and crash_stacks:
+        return _cut(f"{_location_of(relevant_frames(crash_stacks)[-1])}: {main['type'] or first_line(value)}")
     if main is not None and is_typed(main):
         line = first_line(value)
         return _cut(f"{main['type']}: {line}" if line else str(main["type"]))

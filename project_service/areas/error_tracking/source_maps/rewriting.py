@@ -16,8 +16,11 @@ ANONYMOUS, UNKNOWN = "<anonymous>", "<unknown>"
 NO_NAMES = ("", ANONYMOUS, UNKNOWN, "__webpack_require__", "__webpack_modules__")
 MAX_LINE_LENGTH, CUT_LINE_LENGTH = 150, 140
 SNIP = "{snip}"
-WEBPACK = re.compile(r"webpack(?:-internal)?://([^/]*)/(.*)", re.DOTALL)
-TURBOPACK = re.compile(r"turbopack:///\[project\]/")
+NAMESPACE = r"(?:@[^/]*/)?[^/]*/"  # the name of the package that webpack builds, which may have a scope
+WEBPACK = re.compile(rf"^webpack(?:-internal)?://{NAMESPACE}(?:/+(?!\.))?")
+# plug-ins of bundlers upload maps whose sources are without the scheme
+WITHOUT_SCHEME = re.compile(rf"^(?!\.){NAMESPACE}(?=\./|(?:\.\./)+node_modules/)")
+TURBOPACK = re.compile(r"^(?:turbopack:///|/)\[project\]/")
 EXTENSION = re.compile(r"\.(?:jsx?|[mc]js|tsx?|[mc]ts|vue|svelte)$")
 LIBRARY = re.compile(
     r"(?:^|/)node_modules/|^~/|webpack/(?:bootstrap|runtime/)|\(webpack\)|^_sentry-|^sentry-debug-id-stub:"
@@ -41,7 +44,7 @@ def rewritten(frame: Frame, token: Token, caller: Token | None, resolved: dict[s
         **frame,
         "filename": cleaner.optional_text(filename, 1024),
         "abs_path": cleaner.optional_text(
-            joined(base, token["source"]) if token["source"] else frame["abs_path"], 1024
+            joined(base, WITHOUT_SCHEME.sub("", token["source"])) if token["source"] else frame["abs_path"], 1024
         ),
         "module": cleaner.optional_text(module_of(filename or ""), 1024),
         "function": cleaner.optional_text(name, 1024),
@@ -61,9 +64,7 @@ def rewritten(frame: Frame, token: Token, caller: Token | None, resolved: dict[s
 
 def filename_of(source: str) -> str:
     """Return the name of a source without what bundlers put before it."""
-    if match := WEBPACK.fullmatch(source):
-        source = match[2] if match[2].startswith("./") else match[2].lstrip("/")
-    source = TURBOPACK.sub("", source)
+    source = TURBOPACK.sub("", WITHOUT_SCHEME.sub("", WEBPACK.sub("", source)))
     _, separator, rest = source.partition("/~/")
     return f"~/{rest}" if separator else source
 

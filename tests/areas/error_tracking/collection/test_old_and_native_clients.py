@@ -169,9 +169,33 @@ def test_a_stack_of_the_event_groups_a_message_and_is_shown(sender):
     ]
 
 
+def test_the_image_of_a_frame_is_found_by_its_address(sender):
+    image = {"code_file": "/opt/a", "image_addr": "0x100"}
+    frame = {"instruction_addr": "0x104", "image_addr": "0x100"}
+    sender.event(**crash(None, stacktrace={"frames": [frame]}), debug_meta={"images": [image]})
+
+    assert stored()[0][0].title == "a + 0x4: SIGSEGV"
+
+
+def test_a_crash_whose_exception_has_no_stack_is_grouped_by_the_thread_that_crashed(sender):
+    for function in ("Cart::total", "Price::load"):
+        frames = [{"function": function, "package": "/opt/shop"}]
+        threads = [{"crashed": True, "stacktrace": {"frames": frames}}, {"stacktrace": {"frames": FRAMES}}]
+        sender.event(**crash(None, stacktrace=None), threads={"values": threads})
+
+    assert [error.title for error in stored()[0]] == ["Cart::total: SIGSEGV", "Price::load: SIGSEGV"]
+
+
+def test_a_stack_of_the_event_belongs_to_the_exception_that_has_none(sender):
+    values = [{"type": "A"}, {"type": "B", "stacktrace": {"frames": FRAMES}}]
+    sender.event(exception={"values": values}, stacktrace={"frames": [{"module": "top", "function": "f"}]})
+
+    assert [entry["frames"][0]["module"] for entry in stored()[1].details["exceptions"]] == ["top", "shop"]
+
+
 def test_what_old_clients_say_about_templates_and_queries_is_shown(sender):
     query = {"query": "SELECT 1", "engine": "psycopg2"}
-    sender.event(**{"sentry.interfaces.Query": query, "sentry.interfaces.Template": {"filename": "a.html"}})
+    sender.event(**{"sentry.interfaces.Query": query, "template": {"filename": "a.html"}})
 
     assert stored()[1].details["contexts"] == {"query": query, "template": {"filename": "a.html"}}
 

@@ -311,6 +311,13 @@ def test_references_are_joined_to_the_address_of_the_file():
         ("turbopack:///[project]/app/a.tsx", "app/a.tsx", "app/a"),
         ("webpack:///./~/lib/a.js", "~/lib/a.js", "lib/a"),
         ("../../src/a.mjs", "../../src/a.mjs", "src/a"),
+        ("webpack://@acme/shop/./src/a.ts", "./src/a.ts", "src/a"),
+        ("webpack://shop/../node_modules/a/b.js", "../node_modules/a/b.js", "node_modules/a/b"),
+        ("shop/./src/a.ts", "./src/a.ts", "src/a"),
+        ("@acme/shop/./src/a.ts", "./src/a.ts", "src/a"),
+        ("/./src/a.ts", "./src/a.ts", "src/a"),
+        ("shop/../node_modules/a/b.js", "../node_modules/a/b.js", "node_modules/a/b"),
+        ("/[project]/app/a.tsx", "app/a.tsx", "app/a"),
         (f"x/{DEBUG_ID}", f"x/{DEBUG_ID}", f"x/{DEBUG_ID}"),
     ],
 )

@@ -46,8 +46,8 @@ def native_fields(raw: dict[str, Any], cleaner: Cleaner, images: Sequence[Image]
     package = cleaner.optional_text(raw.get("package"), 1024)
     address = address_of(raw.get("instruction_addr"))
     start = address_of(raw.get("image_addr"))
-    if address is not None and (start is None or package is None):
-        image = _image_at(images, raw.get("package"), address)
+    if (address is not None or start is not None) and (start is None or package is None):
+        image = _image_of(images, raw.get("package"), start, address)
         if image is not None:
             start = image.address if start is None else start
             package = package or cleaner.optional_text(image.file, 1024)
@@ -68,8 +68,12 @@ def address_of(raw: Any) -> int | None:
     return None if match is None else int(match[1], 16)
 
 
-def _image_at(images: Sequence[Image], package: Any, address: int) -> Image | None:
-    """Return the image that an address lies in: by its range, else by the name of the file."""
+def _image_of(images: Sequence[Image], package: Any, start: int | None, address: int | None) -> Image | None:
+    """Return the image of a frame: by its address, by the range that the frame lies in, or by the name of the file."""
+    if start is not None:
+        return next((image for image in images if image.address == start), None)
+    if address is None:
+        return None
     for image in images:
         if image.address <= address < image.address + image.size:
             return image

@@ -78,7 +78,7 @@ def _frame(raw: dict[str, Any], cleaner: Cleaner, images: Sequence[Image]) -> Fr
         frame["vars"] = cleaner.data(raw["vars"])
     if platform := cleaner.name(raw.get("platform")):
         frame["platform"] = platform
-    if "instruction_addr" in raw or "package" in raw:
+    if any(name in raw for name in ("instruction_addr", "package", "image_addr")):
         frame |= native_fields(raw, cleaner, images)
         frame["filename"] = frame["filename"] or frame.get("image")
     return frame

@@ -44,4 +44,4 @@ def fill(scope: HomeScope) -> dict[str, Any]:
     return {"imports": db.session.execute(imports).all(), "exports": db.session.execute(exports).all()}
 
 
-panels.add(panels.Panel("home", 70, "transfers/home.html", fill))
+panels.add(panels.Panel("home_own", 70, "transfers/home.html", fill))

@@ -686,4 +686,4 @@ def test_a_finished_import_says_how_much_of_each_kind_came(visit, project, run_j
     address = send(visitor).location
     run_jobs()
 
-    assert "What came Issues 1 Merge requests 0" in text_of(visitor.get(address))
+    assert "What was imported Issues 1 Merge requests 0" in text_of(visitor.get(address))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 PAGES = (
-    *("home", "home_side", "wall", "dashboard", "project", "profile", "environment", "issue", "milestone"),
+    *("home", "home_side", "home_own", "wall", "dashboard", "project", "profile", "environment", "issue", "milestone"),
     *("alert", "error", "finding"),
 )
 

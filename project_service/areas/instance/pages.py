@@ -50,8 +50,9 @@ def show_settings() -> ResponseReturnValue:
 @pages.allow(Ability.ADMINISTER)
 def save_settings() -> ResponseReturnValue:
     """Change the application settings that differ from what is stored."""
-    form = SettingsForm()
-    before = SettingsForm.of(instance_settings.all_settings()).texts()
+    form, stored = SettingsForm(), instance_settings.all_settings()
+    form.add_choices_without_effect(stored)
+    before = SettingsForm.of(stored).texts()
     changes = {name: text for name, text in form.texts().items() if text != before[name]}
     if form.accepted(lambda: service.change_settings_from_text(changes)):
         changed = "The settings were changed. They apply from the next request on."

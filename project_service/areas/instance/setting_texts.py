@@ -37,7 +37,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Imports and exports": {
         "import_sources": (
             "Import sources",
-            "Archives can be imported if gitlab_project is chosen; others have no effect.",
+            "Whether exports of GitLab and of this service can be imported. Other sources of the API have no effect.",
         ),
         "max_import_size": ("Largest import", "In MB; 0 is unlimited."),
         "project_import_limit": ("Imports per minute", "That one user may start; 0 is unlimited."),

@@ -36,4 +36,4 @@ def fill(scope: HomeScope) -> dict[str, Any]:
     return {"issues": rows[:MAX_SHOWN], "is_more": len(rows) > MAX_SHOWN}
 
 
-panels.add(panels.Panel("home", 50, "issues/home.html", fill))
+panels.add(panels.Panel("home_own", 50, "issues/home.html", fill))

@@ -24,7 +24,7 @@ TABS = {PENDING: "To do", DONE: "Done"}
 REASONS = {
     "assigned": "assigned to you",
     "mentioned": "mentions you",
-    "build_failed": "failed",
+    "build_failed": "import or export failed",
     "marked": "added by you",
 }
 navigation.add(navigation.NavigationEntry("To-do list", BASE_PATH, 20, Ability.SIGNED_IN), "main")

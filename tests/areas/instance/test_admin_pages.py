@@ -30,6 +30,17 @@ def form_fields(**changes):
     return {name: "y" if value is True else value for name, value in fields.items() if value is not False}
 
 
+def test_import_sources_without_effect_are_not_shown_and_stay(app, administrator):
+    with app.test_request_context():
+        fields = form_fields(import_sources=[])
+
+    administrator.send(SETTINGS, **fields)
+
+    assert 'value="gitea"' not in administrator.get(SETTINGS).text
+    stored = setting("import_sources")
+    assert ("gitea" in stored, "gitlab_project" in stored) == (True, False)
+
+
 def test_settings_are_changed(app, administrator):
     with app.test_request_context():
         fields = form_fields(max_import_size="7", project_export_enabled=False, restricted_visibility_levels=["public"])

@@ -26,12 +26,8 @@ from project_service.areas.error_tracking.settings import queries
 from project_service.domain.accounts.users import User
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
-from project_service.kit.db.session import db
 from project_service.kit.http.errors import BadRequest
-from project_service.kit.http.fields import whole_number
-from project_service.kit.http.pagination import DEFAULT_SIZE, Paging
-
-MAX_PAGE = 1_000_000
+from project_service.kit.http.pagination import Paging, read_page
 
 
 class ErrorBackend(Protocol):
@@ -87,17 +83,15 @@ class IntegratedErrors:
 
     def page(self, filters: dict[str, Any], position: str) -> ErrorPage:
         """Return a page of the list for people; ``position`` is its number."""
-        number = min(max(whole_number(position) or 1, 1), MAX_PAGE)
-        first = (number - 1) * DEFAULT_SIZE
         period: Period | None = filters.get("period")
         since = None if period is None else dt.datetime.fromtimestamp(period.starts[0], dt.UTC)
         statement = error_queries.errors_matching(self.project, **filters, since=since)
-        rows = db.session.scalars(statement.limit(DEFAULT_SIZE + 1).offset(first)).all()
+        page = read_page(statement, position)
         return ErrorPage(
-            error_queries.views_of(rows[:DEFAULT_SIZE], period or LAST_DAY),
-            previous={"page": number - 1} if number > 1 else None,
-            following={"page": number + 1} if len(rows) > DEFAULT_SIZE else None,
-            range_text=f"{first + 1:,}\N{EN DASH}{first + len(rows[:DEFAULT_SIZE]):,}",
+            error_queries.views_of(page.rows, period or LAST_DAY),
+            previous={"page": page.before} if page.before else None,
+            following={"page": page.following} if page.following else None,
+            range_text=page.range_text,
         )
 
     def details(self, error_id: str, event_id: str) -> ErrorDetails:

@@ -73,6 +73,7 @@ def test_long_lists_are_paginated(visit, sender):
     first, second = visit(RITA).get(LIST), visit(RITA).get(f"{LIST}?page=2")
 
     assert (len(rows(first)), rows(second)) == (20, ["error U"])
+    assert ("1–20 of 21" in first.text, "21–21 of 21" in second.text) == (True, True)
     assert ("page=2" in first.text, 'rel="prev"' in second.text, 'rel="next"' in second.text) == (True, True, False)
 
 

@@ -26,6 +26,7 @@ from project_service.areas.error_tracking.collection.stacks import javascript_st
 from project_service.areas.error_tracking.collection.stacks.javascript_stacks import StackKey
 from project_service.areas.error_tracking.collection.stacks.native_frames import Image, images_of
 from project_service.areas.error_tracking.collection.stacks.stack_traces import Entry
+from project_service.areas.error_tracking.source_maps import problems
 from project_service.kit import exact_json
 
 MAX_TAGS = 100
@@ -140,6 +141,10 @@ def parse_event(raw: dict[str, Any], arrival: Arrival, cleaner: Cleaner) -> Pars
     stack_key = javascript_stacks.stack_key(raw, details["exceptions"], event)
     if stack_key is not None and stack_key.debug_ids:
         details["debug_ids"] = stack_key.debug_ids
+    if stack_key is None and (
+        scripts := javascript_stacks.unprepared_scripts(details["exceptions"], event["platform"])
+    ):
+        details["source_map_problems"] = [problems.no_source(scripts[0], None, None, None)]
     summary = {name: event[name] for name in SUMMARY_NAMES}
     if derived := derived_tags(details["contexts"], event["request"]):
         summary["derived_tags"] = derived

@@ -33,6 +33,7 @@ class EventView:
     modules: dict[str, Any] = field(default_factory=dict)
     truncated: bool = False
     source_map_problems: Sequence[dict[str, Any]] = ()
+    is_resolvable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ def view_of(event: TrackedErrorEvent) -> EventView:
         modules=details.get("modules") or {},
         truncated=bool(details.get("truncated")),
         source_map_problems=details.get("source_map_problems") or [],
+        is_resolvable=event.stack is not None,
     )
 
 

@@ -74,8 +74,8 @@ def with_frames(event: ParsedEvent, result: StackResult) -> ParsedEvent:
 
 
 def missing_sources(stack: StackKey) -> list[Problem]:
-    """Return what is missing for the scripts of a build that was prepared for source maps."""
-    ids = list(stack.debug_ids.items())[:MAX_PROBLEMS]
+    """Return what is missing for scripts whose debug id and release have no source maps."""
+    ids = [*stack.debug_ids.items(), *((path, None) for path in stack.unprepared)][:MAX_PROBLEMS]
     return [problems.no_source(path, debug_id, stack.release, stack.dist) for path, debug_id in ids]
 
 

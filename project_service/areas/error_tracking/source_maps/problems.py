@@ -19,7 +19,8 @@ def no_source(path: str, debug_id: str | None, release: str | None, dist: str | 
         hint = "The build was not prepared: run sentry-cli sourcemaps inject, or use the plug-in of the bundler"
         return _problem("js_no_source", "Source code was not found", path, hint)
     names = ", ".join(lookup.names_of(path))
-    hint = f"Tried {names} {f'with dist {dist}' if dist else 'without a dist'}"
+    tried = f"Tried {names} {f'with dist {dist}' if dist else 'without a dist'}"
+    hint = f"Upload the build with sentry-cli sourcemaps upload --release {release}. {tried}"
     return _problem("js_no_source", f"No source map of this file in release {release}", path, hint)
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import undefer
 
 from project_service.areas.error_tracking.collection.scrubbing import Cleaner
-from project_service.areas.error_tracking.collection.stacks.javascript_stacks import path_of
+from project_service.areas.error_tracking.collection.stacks.javascript_stacks import LIBRARIES, path_of
 from project_service.areas.error_tracking.collection.stacks.stack_traces import Frame
 from project_service.areas.error_tracking.errors import merging
 from project_service.areas.error_tracking.errors.models import TrackedError, TrackedErrorDigest, TrackedErrorEvent
@@ -34,7 +34,6 @@ from project_service.kit.db.session import db, insert
 MAX_SCRIPTS = 20
 MAX_PROBLEMS = 20
 EVENT_BATCH = 20
-LIBRARIES = ("node_modules/", "chrome-extension:", "moz-extension:")
 
 
 @dataclass(slots=True)

@@ -85,6 +85,22 @@ def test_frames_are_resolved_by_release_and_address(sender, uploader, run_jobs):
     assert newest_event().details["source_map_problems"][0]["hint"].endswith("without a dist")
 
 
+@pytest.mark.parametrize(
+    ("fields", "hint"),
+    [
+        ({}, "The build was not prepared"),
+        ({"release": "shop@1"}, "Upload the build with sentry-cli sourcemaps upload --release shop@1"),
+        ({"platform": "node"}, None),
+    ],
+    ids=["no release", "release without files", "node"],
+)
+def test_an_event_of_an_unprepared_build_says_what_to_do(sender, fields, hint):
+    sender.event(**event(debug_id=None, **fields))
+
+    problems = newest_event().details.get("source_map_problems", [])
+    assert [problem["hint"].startswith(hint) for problem in problems] == ([True] if hint else [])
+
+
 @pytest.mark.both_databases
 def test_an_upload_after_the_event_resolves_and_groups_it(sender, uploader, run_jobs):
     uploader.upload(build())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,8 @@ JAVASCRIPT = ("javascript", "node")
 MAX_IMAGES = 200
 DEBUG_ID = re.compile(r"[0-9a-f]{32}")
 NO_CODE = re.compile(r"\[?native(?: code\])?$|<(?:anonymous|eval)>$")
+LIBRARIES = ("node_modules/", "chrome-extension:", "moz-extension:")
+MAX_UNPREPARED = 5
 NODE_PATH = re.compile(r"/|[A-Za-z]:[\\/]|(?:app|file|webpack|https?):")
 
 
@@ -23,13 +25,29 @@ NODE_PATH = re.compile(r"/|[A-Za-z]:[\\/]|(?:app|file|webpack|https?):")
 class StackKey:
     """What decides how the frames of an event are resolved: equal digests are resolved alike.
 
-    ``debug_ids`` are those of the files of the stack, by path.
+    ``debug_ids`` are those of the files of the stack, by path; ``unprepared`` are scripts of browsers without one.
     """
 
     digest: str
     debug_ids: dict[str, str]
     release: str | None
     dist: str | None
+    unprepared: tuple[str, ...] = ()
+
+
+def unprepared_scripts(
+    entries: Sequence[Entry], platform: str | None, debug_ids: Container[str] = ()
+) -> tuple[str, ...]:
+    """Return scripts of browsers without a debug id whose frames have no text: source maps would make them readable."""
+    paths = dict.fromkeys(
+        path
+        for entry in entries
+        for frame in entry["frames"]
+        if (frame.get("platform") or platform) == "javascript" and frame["context_line"] is None
+        if (path := path_of(frame, platform)) is not None and path not in debug_ids
+        if not any(part in path for part in LIBRARIES)
+    )
+    return tuple(paths)[:MAX_UNPREPARED]
 
 
 def stack_key(raw: dict[str, Any], entries: Sequence[Entry], event: dict[str, Any]) -> StackKey | None:
@@ -53,7 +71,8 @@ def stack_key(raw: dict[str, Any], entries: Sequence[Entry], event: dict[str, An
     ]
     named = None if paths <= debug_ids.keys() else (event["release"], event["dist"])
     digest = hashlib.sha256(orjson.dumps([places, named])).hexdigest()
-    return StackKey(digest, debug_ids, event["release"], event["dist"])
+    unprepared = unprepared_scripts(entries, event["platform"], debug_ids)
+    return StackKey(digest, debug_ids, event["release"], event["dist"], unprepared)
 
 
 def path_of(frame: Frame, platform: str | None) -> str | None:

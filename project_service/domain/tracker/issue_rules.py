@@ -33,7 +33,7 @@ from project_service.kit.http.errors import BadRequest, Invalid
 LONGEST_TITLE = 255
 BLANK = "can't be blank"
 LONGEST_TEXT = 1_000_000
-MAX_LABELS = 500  # of one issue; an imported one may have more
+MAX_LABELS = 500  # of one issue
 COUNTER = "issues"
 
 

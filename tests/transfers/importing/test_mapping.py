@@ -51,6 +51,18 @@ def test_labels_are_unique_per_title(bring, as_):
     assert labels == {1: ["bug", "new"], 2: ["new"]}
 
 
+def test_labels_of_an_issue_beyond_the_limit_of_the_api_are_cut(bring, as_):
+    links = [{"label": {"title": f"{number:03}"}} for number in range(501)]
+    number = bring(make_archive({"issues": [make_issue(1, label_links=links)]}))["id"]
+
+    [issue] = as_(MAX).get(f"/projects/{number}/issues").json
+    [failed] = as_(MAX).get(f"/projects/{number}/import").json["failed_relations"]
+    assert (len(issue["labels"]), failed["exception_message"]) == (
+        500,
+        "Validation failed: Labels are too many (maximum is 500) and were cut",
+    )
+
+
 def test_a_relabelled_issue_exports_all_label_details(bring, as_, run_jobs):
     old, client = {"title": "old", "color": "#ff0000"}, as_(MAX)
     number = bring(make_archive({"labels": [old], "issues": [make_issue(1, label_links=[{"label": old}])]}))["id"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from project_service.domain.tracker.issue_rules import LONGEST_TEXT
 from project_service.transfers.archive import layout
 from project_service.transfers.importing.mapping.archived_rows import (
     map_board,
@@ -43,9 +42,9 @@ MAPPERS: dict[str, Callable[[ImportContext, dict[str, Any]], Any]] = {
 def map_row(context: ImportContext, relation: str, line: int, row: Any) -> None:
     """Add what a row is mapped to; a refused row leaves nothing but a recorded failure.
 
-    A text that is longer than the API accepts is cut, which is recorded as well.
+    A text that is longer, or a list that has more, than the API accepts is cut, which is recorded as well.
     """
-    context.shortened.clear()
+    context.cuts.clear()
     batch_savepoint, state_savepoint = context.batch.savepoint(), context.state.savepoint()
     try:
         if not isinstance(row, dict) and relation in layout.RELATIONS:
@@ -60,6 +59,5 @@ def map_row(context: ImportContext, relation: str, line: int, row: Any) -> None:
         context.batch.rollback(batch_savepoint)
         context.record_failure(relation, line, refused)
     else:
-        for label in dict.fromkeys(context.shortened):
-            cut = f"{label} is too long (maximum is {LONGEST_TEXT} characters) and was cut"
+        for cut in dict.fromkeys(context.cuts):
             context.record_failure(relation, line, invalid(cut))

@@ -147,7 +147,7 @@ class ImportContext:
         self.now = now  # for rows without a timestamp; the same in every attempt of an import
         self.ids = {model: ids(model) for model in MODELS_WITH_IDS}
         self.batch = RowBatch()
-        self.shortened: list[str] = []  # the texts of the current row that were cut
+        self.cuts: list[str] = []  # what was cut in the current row, as notices
         # of the last row of each kind: successive rows mostly have the same keys
         self._extra_keys: dict[MappedKeys, ExtraKeys] = {}
 
@@ -177,7 +177,7 @@ class ImportContext:
         text = text_of(value)
         if text is None or len(text) <= LONGEST_TEXT:
             return text
-        self.shortened.append(label)
+        self.cuts.append(f"{label} is too long (maximum is {LONGEST_TEXT} characters) and was cut")
         return text[:LONGEST_TEXT]
 
     def reserve_iid(self, row: dict[str, Any]) -> int:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from project_service.domain.tracker import label_events, labels
+from project_service.domain.tracker.issue_rules import MAX_LABELS
 from project_service.domain.tracker.label_events import LabelEvent
 from project_service.domain.tracker.labels import Label, LabelPriority
 from project_service.kit.db.base import Base
@@ -47,12 +48,14 @@ def map_label(context: ImportContext, row: dict[str, Any]) -> None:
 
 
 def map_label_links(context: ImportContext, row: dict[str, Any], model: type[Base], number: int) -> None:
-    """Add the labels of an issue or merge request to the join table ``model``."""
-    if row.get("label_links"):
-        titles = [_map_linked_label(context, link) for link in objects_in(row["label_links"])]
-        for title in dict.fromkeys(titles):
-            if title is not None:
-                context.batch.add(model, (number, title))
+    """Add the labels of an issue or merge request to the join table ``model``, at most as many as the API accepts."""
+    links = list(objects_in(row.get("label_links")))
+    titles = dict.fromkeys(_map_linked_label(context, link) for link in links[:MAX_LABELS])
+    if len(links) > MAX_LABELS:
+        context.cuts.append(f"Labels are too many (maximum is {MAX_LABELS}) and were cut")
+    for title in titles:
+        if title is not None:
+            context.batch.add(model, (number, title))
 
 
 def map_label_events(context: ImportContext, rows: Any, issue_id: int) -> None:

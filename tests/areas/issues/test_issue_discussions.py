@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from project_service.areas.issues.discussions import queries
 from project_service.domain.events.models import Event
 from project_service.kit.db.session import db
 from tests.support.archives import make_archive, send
@@ -125,3 +126,16 @@ def test_archives_keep_replies_together(project, issue, as_, run_jobs):
 
     (found,) = as_(ADA).get(f"/projects/{number}/issues/1/discussions").json
     assert (found["id"], len(found["notes"]), found["individual_note"]) == (made["id"], 2, False)
+
+
+def test_discussions_with_too_many_notes_for_one_response_are_refused(issue, as_, monkeypatch):
+    monkeypatch.setattr(queries, "MAX_NOTES", 3)  # a page loads one discussion more
+    first = as_(GUS).post(f"{issue}/discussions", json={"body": "Why?"}).json
+    as_(RITA).post(f"{issue}/discussions/{first['id']}/notes", json={"body": "Because."})
+    for body in ("How?", "When?"):
+        as_(RITA).post(f"{issue}/discussions", json={"body": body})
+
+    answers = [as_(GUS).get(f"{issue}/discussions{query}").status_code for query in ("", "?per_page=1")]
+
+    assert answers == [400, 200]
+    assert as_(GUS).get(f"{issue}/notes").status_code == 200

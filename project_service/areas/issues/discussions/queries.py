@@ -17,8 +17,13 @@ from project_service.access.rules import visible_notes as visible
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.notes import Note, in_discussion, notes_on
 from project_service.kit.db.session import NO_LAZY_LOADING, db
-from project_service.kit.http.errors import NotFound
+from project_service.kit.http.errors import BadRequest, NotFound
 
+MAX_NOTES = 2000  # in one response
+TOO_MANY_NOTES = (
+    f"400 Bad request - These discussions have more than {MAX_NOTES} notes. Ask for fewer with per_page, or list the"
+    " notes, which are paged."
+)
 # notes of one discussion have the same; a note that an archive brought without one is its own discussion
 _KEY: Any = func.coalesce(Note.discussion_id, cast(Note.id, String))
 
@@ -53,11 +58,16 @@ class DiscussionListing:
         return db.session.scalar(select(func.count(_KEY.distinct())).where(*self._visible())) or 0
 
     def rows(self, offset: int, limit: int) -> list[Discussion]:
-        """Return some of them, with two statements."""
+        """Return some of them, with two statements.
+
+        Raises:
+            BadRequest: together they have more than ``MAX_NOTES`` notes.
+
+        """
         keys = select(_KEY).where(*self._visible()).group_by(_KEY)
         ordered = keys.order_by(func.min(Note.created_at), func.min(Note.id)).offset(offset).limit(limit)
         page_keys = list(db.session.scalars(ordered))
-        notes = db.session.scalars(_loaded(select(Note).where(*self._visible(), _KEY.in_(page_keys))))
+        notes = _notes(select(Note).where(*self._visible(), _KEY.in_(page_keys)))
         by_id = {discussion.id: discussion for discussion in _grouped(self.issue, notes)}
         return sorted(by_id.values(), key=lambda each: (each.notes[0].created_at, each.notes[0].id))
 
@@ -69,13 +79,18 @@ class DiscussionListing:
 def find_discussion(caller: Caller, issue: Issue, discussion_id: str, missing: str = "Discussion") -> Discussion:
     """One discussion of an issue, as far as the caller may read it."""
     matching = notes_on(issue).where(visible(caller, issue.project), in_discussion(discussion_id))
-    for discussion in _grouped(issue, db.session.scalars(_loaded(matching))):
+    for discussion in _grouped(issue, _notes(matching)):
         return discussion
     raise NotFound(missing)
 
 
-def _loaded(statement: Select[Note]) -> Select[Note]:
-    return statement.options(joinedload(Note.author), NO_LAZY_LOADING)
+def _notes(statement: Select[Note]) -> list[Note]:
+    """Load the notes of discussions, which are not paged, or refuse if there are too many for one response."""
+    loaded = statement.options(joinedload(Note.author), NO_LAZY_LOADING).limit(MAX_NOTES + 1)
+    notes = list(db.session.scalars(loaded))
+    if len(notes) > MAX_NOTES:
+        raise BadRequest(TOO_MANY_NOTES)
+    return notes
 
 
 def _grouped(issue: Issue, notes: Iterable[Note]) -> Iterable[Discussion]:

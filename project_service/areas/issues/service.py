@@ -171,6 +171,8 @@ def _to_columns(requester: Caller, project: Project, requested: RequestedIssueFi
         fields["assignees"] = _assignees(project, ids)
     if "labels" in fields:
         fields["labels"] = sorted({label.strip() for label in fields["labels"] or [] if label.strip()})
+        if len(fields["labels"]) > issue_rules.MAX_LABELS:  # before a row is made of each
+            raise Invalid(labels=f"are too many (maximum is {issue_rules.MAX_LABELS})")
     if "milestone_id" in fields:
         fields["milestone_id"] = _milestone_id(project, fields["milestone_id"])
     if "title" in fields:

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any, Protocol
+
 from project_service.domain.namespaces import Namespace
 from project_service.domain.projects import Project
 
 
+class Named(Protocol):
+    """A project or group, or a row with its path."""
+
+    full_path: Any
+
+
 def base_of(owner: Project | Namespace) -> str:
     """Return the path that the pages of a project or group are below."""
-    return f"/{owner.full_path}" if isinstance(owner, Project) else f"/groups/{owner.full_path}"
+    return of_project(owner) if isinstance(owner, Project) else of_group(owner)
+
+
+def of_project(project: Named) -> str:
+    """Return the path that the pages of a project are below."""
+    return f"/{project.full_path}"
+
+
+def of_group(group: Named) -> str:
+    """Return the path that the pages of a group are below."""
+    return f"/groups/{group.full_path}"
 
 
 def alert(iid: int) -> str:

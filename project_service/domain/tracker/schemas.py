@@ -81,7 +81,8 @@ def milestone_url(milestone: Milestone) -> str:
 
 def milestone_path(milestone: Milestone) -> str:
     """The path of the page of a milestone of a project or a group."""
-    return f"{page_paths.base_of(milestone.owner)}{page_paths.milestone(milestone.iid)}"
+    base = page_paths.of_group if milestone.project is None else page_paths.of_project
+    return f"{base(milestone.owner)}{page_paths.milestone(milestone.iid)}"
 
 
 class MilestoneSchema(Schema):

@@ -21,8 +21,8 @@ from project_service.domain.tracker.notes import Note, new_discussion_id
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import Invalid, NotFound
 
-# only for reporters and above; ignored from other callers (supporting resources reference, section 11)
 MAX_ASSIGNEES = 200
+# only for reporters and above; ignored from other callers (supporting resources reference, section 11)
 REPORTER_FIELDS = ("assignees", "labels", "milestone_id", "due_date", "weight", "discussion_locked")
 
 

@@ -6,7 +6,7 @@ import datetime as dt
 
 from sqlalchemy import func, select
 
-from project_service.areas.notifications.messages import ChannelMessage
+from project_service.areas.notifications.messages import OTHER, ChannelMessage
 from project_service.areas.notifications.models import (
     DELIVERED,
     DROPPED,
@@ -26,6 +26,7 @@ MAX_MESSAGES_PER_DAY = 1000
 LIMIT_REACHED = f"more than {MAX_MESSAGES_PER_DAY} messages in a day (UTC)"
 INCOMPLETE = "the message is incomplete and cannot be sent"
 PERSON = "notification_user"
+MESSAGE, LIMIT = "message", "limit"  # kinds
 MAX_ERROR = 500
 
 
@@ -58,11 +59,30 @@ def write(
     receiver = channel.receiver if channel is not None else f"{PERSON}:{user.id}" if user is not None else None
     if receiver is None:
         drop(delivery, "the recipient was deleted")
-    elif channel is not None and channel.type != PAGERDUTY and _number_today(channel) > MAX_MESSAGES_PER_DAY:
+    elif channel is not None and (excess := _excess_today(channel, message)) > 0:
         drop(delivery, LIMIT_REACHED)
+        if excess == 1 and message.kind == MESSAGE:
+            write(_limit_message(message), project=project, channel=channel)
     else:
         deliveries.enqueue(receiver, {"delivery": delivery.id})
     return delivery
+
+
+def _limit_message(message: ChannelMessage) -> ChannelMessage:
+    """Return what a channel is sent in place of the first message above the limit of a day."""
+    headline = f"The limit of {MAX_MESSAGES_PER_DAY} messages a day is reached"
+    return ChannelMessage(
+        headline=headline,
+        project=message.project,
+        url=message.project["web_url"],
+        kind=LIMIT,
+        lines=("Further messages are not sent to this channel until midnight UTC. The log of messages names them.",),
+        state=OTHER,
+        severity="info",
+        mail_subject=headline,
+        reason=message.reason,
+        at=message.at,
+    )
 
 
 def drop(delivery: NotificationDelivery, reason: str) -> None:
@@ -95,8 +115,11 @@ def merge_into(delivery: NotificationDelivery, others: list[NotificationDelivery
         other.status, other.merged_into_id, other.next_attempt_at = MERGED, delivery.id, None
 
 
-def _number_today(channel: NotificationChannel) -> int:
+def _excess_today(channel: NotificationChannel, message: ChannelMessage) -> int:
+    """Return how many messages above the limit a channel has today; PagerDuty has no limit."""
+    if channel.type == PAGERDUTY or message.kind == LIMIT:
+        return 0
     midnight = clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
     log = NotificationDelivery
-    today = select(func.count()).where(log.channel_id == channel.id, log.created_at >= midnight, log.kind == "message")
-    return db.session.scalar(today) or 0
+    today = select(func.count()).where(log.channel_id == channel.id, log.created_at >= midnight, log.kind == MESSAGE)
+    return (db.session.scalar(today) or 0) - MAX_MESSAGES_PER_DAY

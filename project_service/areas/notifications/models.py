@@ -127,6 +127,8 @@ class NotificationGroup(Model):
     interval_seconds: Mapped[int]
     due_at: Mapped[dt.datetime]
     last_sent_at: Mapped[dt.datetime | None]
+    # what began and ended during the quiet hours of a person; the message at their end counts it
+    ended_count: Mapped[int] = mapped_column(default=0, server_default="0")
 
 
 class NotificationDelivery(Model):

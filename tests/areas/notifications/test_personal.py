@@ -131,6 +131,31 @@ def test_a_critical_message_passes_quiet_hours_while_others_wait_for_their_end(a
 
 
 @pytest.mark.parametrize(
+    ("titles", "told"),
+    [
+        (["Brief"], "1 alert or incident began and ended during your quiet hours in shop"),
+        (["Brief", "Slow"], "[LOW] Slow"),
+    ],
+    ids=["nothing else", "another"],
+)
+def test_what_ended_during_quiet_hours_is_counted_at_their_end(titles, told, as_, project, post, send, later):
+    make_rule(project, {"type": "user", "username": "max"})
+    before, after = (f"{clock.now() + dt.timedelta(hours=hours):%H:%M}" for hours in (-2, 2))
+    as_(MAX).put("/user/quiet_hours", json={"enabled": True, "time_zone": "UTC", "from": before, "to": after})
+    post(*({"title": title, "fingerprint": title, "severity": "low"} for title in titles))
+    send(60)
+
+    post({"title": "Brief", "fingerprint": "Brief", "end_time": "2030-01-01T00:00:00Z"})
+    send()
+    later(hours=2)
+    send()
+
+    message = db.session.scalars(select(NotificationDelivery)).one()
+    assert message.title == told
+    assert ("1 more began and ended during your quiet hours." in message.content["lines"]) is (len(titles) > 1)
+
+
+@pytest.mark.parametrize(
     ("now", "end"),
     [
         ("2027-03-27T23:30:00+00:00", "2027-03-28T05:00:00+00:00"),

@@ -8,7 +8,7 @@ from sqlalchemy import func, select
 from project_service.areas.alerts.alerts import service
 from project_service.areas.alerts.effects import incidents
 from project_service.areas.alerts.models import Alert, Status
-from project_service.areas.notifications import jobs, merging
+from project_service.areas.notifications import deliveries_log, jobs, merging
 from project_service.areas.notifications.kinds import Answer
 from project_service.areas.notifications.kinds.chats import Discord
 from project_service.areas.notifications.kinds.pager import PagerDuty
@@ -257,6 +257,17 @@ def test_messages_above_the_rate_of_a_channel_are_merged(post, send, project, re
 
     first, rest = titles(receiver)
     assert (first, rest[:32]) == ("[CRITICAL] Alert 0", "3 notifications were delayed by ")
+
+
+def test_a_channel_is_told_once_that_the_limit_of_a_day_is_reached(post, send, channel, project, receiver, monkeypatch):
+    monkeypatch.setattr(deliveries_log, "MAX_MESSAGES_PER_DAY", 2)
+    make_rule(project, to(channel))
+
+    for number in range(5):
+        post({"title": f"Alert {number}"})
+        send(301)
+
+    assert titles(receiver)[2:] == ["The limit of 2 messages a day is reached"]
 
 
 def test_discord_is_left_alone_until_its_period_ends(post, send, project, monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Select, case, delete, func, select, update
@@ -87,8 +88,10 @@ def _send(group: NotificationGroup) -> None:
     if not ids:
         if quiet_until is not None:
             group.due_at = quiet_until
-        else:
-            db.session.delete(group)
+            return
+        if group.ended_count:
+            _write_ended(group, db.session.get(User, int(number)))
+        db.session.delete(group)
         return
     channel = db.session.get(NotificationChannel, int(number)) if kind == "channel" else None
     if channel is not None and channel.type == PAGERDUTY:
@@ -98,6 +101,8 @@ def _send(group: NotificationGroup) -> None:
         _write(group, channel, None, ids)
     else:
         _write(group, None, db.session.get(User, int(number)), ids)
+        if quiet_until is None:
+            group.ended_count = 0
     group.last_sent_at = now
     group.due_at = quiet_until or now + dt.timedelta(seconds=group.interval_seconds)
 
@@ -129,7 +134,10 @@ def _waiting(group: NotificationGroup) -> Select[Any]:
 def _write(group: NotificationGroup, channel: NotificationChannel | None, user: User | None, ids: list[int]) -> None:
     """Write the message of some items, and that the target was notified of the openings among them."""
     message = _message(group, ids)
-    message = for_person(message, group.rule) if user is not None else message
+    if user is not None:
+        message = for_person(message, group.rule)
+        if group.ended_count and quiet_hours.end_of(user.id, clock.now()) is None:
+            message = replace(message, lines=(*message.lines, texts.ended_meanwhile(group.ended_count)))
     delivery = deliveries_log.write(message, project=group.project, channel=channel, user=user)
     for start in range(0, len(ids), 500):
         some = NotificationItem.id.in_(ids[start : start + 500])
@@ -152,6 +160,17 @@ def _write(group: NotificationGroup, channel: NotificationChannel | None, user: 
         if rows:
             db.session.execute(insert(NotificationAnnouncement).on_conflict_do_nothing(), rows)
             _plan_reminder(group)
+
+
+def _write_ended(group: NotificationGroup, user: User | None) -> None:
+    """Write that what began during quiet hours has ended since: there is nothing else to tell."""
+    message = texts.build(
+        group.project,
+        texts.all_ended(group.project, group.ended_count),
+        counts={"triggered": 0, "resolved": group.ended_count, "other": 0},
+        at=clock.isoformat(clock.now()),
+    )
+    deliveries_log.write(for_person(message, group.rule), project=group.project, user=user)
 
 
 def _plan_reminder(group: NotificationGroup) -> None:

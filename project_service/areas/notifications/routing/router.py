@@ -14,6 +14,7 @@ from project_service.areas.notifications.models import (
     NotificationGroup,
     NotificationItem,
 )
+from project_service.areas.notifications.personal import quiet_hours
 from project_service.areas.notifications.personal.quiet_hours import PASSING_SEVERITIES
 from project_service.areas.notifications.routing import holding
 from project_service.areas.notifications.routing.recipients import Recipients
@@ -73,6 +74,7 @@ class _ProjectRouting:
         self.items: list[dict[str, Any]] = []
         self.announced: set[tuple[str, int, str]] = set()
         self.waiting: dict[tuple[str, int, str], list[NotificationEvent]] = {}
+        self.quiet: dict[str, bool] = {}
 
     def run(self) -> None:
         """Add the items of all events, and store why others have none."""
@@ -161,12 +163,29 @@ class _ProjectRouting:
         if not any(event.kind in OPENING for event in events) or subject in self.announced:
             return False
         ids = {event.id for event in events}
+        if self._is_quiet(subject[2]):
+            for group in self._groups_of(ids, subject[2]):
+                group.ended_count += 1
         self.items = [item for item in self.items if item["event_id"] not in ids or item["target"] != subject[2]]
         db.session.execute(
             delete(NotificationItem).where(NotificationItem.event_id.in_(ids), NotificationItem.target == subject[2])
         )
         del self.waiting[subject]
         return True
+
+    def _is_quiet(self, target: str) -> bool:
+        """Whether a target is a person who has quiet hours now."""
+        if target not in self.quiet:
+            kind, _, number = target.partition(":")
+            self.quiet[target] = kind == "user" and quiet_hours.end_of(int(number), self.now) is not None
+        return self.quiet[target]
+
+    def _groups_of(self, event_ids: set[int], target: str) -> set[NotificationGroup]:
+        """Return the groups in which events wait for a target."""
+        new = {item["group"] for item in self.items if item["event_id"] in event_ids and item["target"] == target}
+        stored = select(NotificationGroup).join(NotificationItem, NotificationItem.group_id == NotificationGroup.id)
+        here = NotificationItem.event_id.in_(event_ids), NotificationItem.target == target
+        return new | set(db.session.scalars(stored.where(*here)))
 
     def _add(self, event: NotificationEvent, target: str, rule: NotificationRule | None) -> None:
         group = self._group(event, target, rule)
@@ -185,6 +204,7 @@ class _ProjectRouting:
                 origin=origin,
                 target=target,
                 group_key=key[2],
+                ended_count=0,
                 interval_seconds=PERSONAL_INTERVAL_SECONDS if rule is None else rule.group_interval,
                 due_at=max(event.created_at, self.now - dt.timedelta(seconds=wait)) + dt.timedelta(seconds=wait),
             )

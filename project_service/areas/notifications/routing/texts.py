@@ -133,6 +133,23 @@ def reminder(project: Project, events: Sequence[NotificationEvent]) -> dict[str,
     }
 
 
+def ended_meanwhile(number: int) -> str:
+    """Return the line about what began and ended during quiet hours."""
+    return f"{number} more began and ended during your quiet hours."
+
+
+def all_ended(project: Project, number: int) -> dict[str, Any]:
+    """Return the fields of a message about what began and ended during quiet hours, and nothing else."""
+    headline = f"{number} alerts or incidents began and ended during your quiet hours in {project.name}"
+    return {
+        "headline": headline if number > 1 else headline.replace("1 alerts or incidents", "1 alert or incident"),
+        "state": ENDED,
+        "severity": "info",
+        "url": _address_of_list(project, ()),
+        "mail_subject": f"{project.name} | Quiet hours are over",
+    }
+
+
 def build(project: Project, fields: dict[str, Any], **more: Any) -> ChannelMessage:
     """Return a message, with control characters and line breaks of titles removed."""
     fields = fields | more

@@ -12,10 +12,12 @@ from typing import IO, Any
 
 from project_service.areas.error_tracking.releases.models import MINIFIED, SOURCE, SOURCE_MAP
 from project_service.kit import exact_json
+from project_service.kit.zip_directories import LongDirectory, check_directory
 
 MAGIC = b"SYSB"
 VERSIONS = (1, 2)
 MAX_FILES = 10_000
+MAX_DIRECTORY_BYTES = 8 << 20
 MAX_MANIFEST_BYTES = 16 << 20
 MAX_FILE_BYTES = 64 << 20
 MAX_UNPACKED_BYTES = 256 << 20
@@ -132,14 +134,17 @@ def _open(file: IO[bytes]) -> zipfile.ZipFile:
     head = file.read(8)
     if head[:4] == MAGIC and struct.unpack("<I", head[4:8].ljust(4, b"\0"))[0] not in VERSIONS:
         raise BadArtifactBundle("failed to open release manifest")
-    file.seek(0)
+    too_long = f"too many files (limit {MAX_FILES})"
     try:
+        check_directory(file, max_files=MAX_FILES + 1, max_bytes=MAX_DIRECTORY_BYTES)
         archive = zipfile.ZipFile(file)
+    except LongDirectory as error:
+        raise BadArtifactBundle(too_long) from error
     except (zipfile.BadZipFile, ValueError, struct.error, NotImplementedError) as error:
         raise BadArtifactBundle("failed to open release manifest") from error
     entries = archive.infolist()
-    if len(entries) > MAX_FILES + 1:
-        raise BadArtifactBundle(f"too many files (limit {MAX_FILES})")
+    if len(entries) > MAX_FILES + 1:  # the end of the archive may say less
+        raise BadArtifactBundle(too_long)
     if len({entry.filename for entry in entries}) < len(entries):
         raise BadArtifactBundle("the archive has several files of one name")
     if any(entry.compress_type not in METHODS or entry.flag_bits & ENCRYPTED for entry in entries):

@@ -154,11 +154,12 @@ def test_hostile_archives_are_refused_with_the_reason(uploader, monkeypatch):
     monkeypatch.setattr(bundles, "MAX_FILE_BYTES", 10_000)
     monkeypatch.setattr(bundles, "MAX_UNPACKED_BYTES", 50_000)
     monkeypatch.setattr(bundles, "MAX_FILES", 5)
+    monkeypatch.setattr(bundles, "MAX_DIRECTORY_BYTES", 500)
     with pytest.warns(UserWarning, match="Duplicate name"):
         repeated = archive("a", "a")
     refused = {
         "failed to open release manifest": (b"", b"SYSB\x09\0\0\0", archive("a"), bundle({})[:-30]),
-        "too many files (limit 5)": (archive(*"abcdefgh"),),
+        "too many files (limit 5)": (archive(*"abcdefgh"), archive("a" * 300, "b" * 300)),
         "the archive has several files of one name": (repeated,),
         "the archive uses an unsupported compression or encryption": (archive("a", method=zipfile.ZIP_BZIP2),),
         "the archive expands to more than 50000 bytes": (archive("a", size=60_000),),

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import io
-import struct
 import tempfile
 import zipfile
 import zlib
@@ -15,6 +13,7 @@ from typing import IO
 
 from project_service.areas.vulnerabilities.formats.documents.report_json import BrokenReport
 from project_service.kit.gzip_reading import BadGzip, GzipReader
+from project_service.kit.zip_directories import LongDirectory, NoDirectory, check_directory
 
 MAX_REPORT_BYTES = 512 << 20
 BLOCK_BYTES = 1 << 20
@@ -24,8 +23,6 @@ MAX_MEMBERS = 1_000  # of an archive
 MAX_NAME_LENGTH = 255
 IS_ENCRYPTED = 0x1
 MAX_DIRECTORY_BYTES = 1 << 20
-END = struct.Struct("<4s4H2LH")  # of the archive
-END_BYTES = END.size + (1 << 16)  # with the comment
 NOT_ZIP = "the file is not a valid ZIP archive"
 MAX_NAMED_MEMBERS = 10  # in a message
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -90,18 +87,13 @@ def _in_archive(file: IO[bytes], spool_dir: Path | None) -> Iterator[IO[bytes]]:
 
 def _refuse_long_directory(file: IO[bytes]) -> None:
     """Refuse an archive whose directory is long, before it is read into memory."""
-    size = file.seek(0, io.SEEK_END)
-    file.seek(max(0, size - END_BYTES))
-    end = file.read()
-    position = end.rfind(b"PK\5\6")
-    record = end[position : position + END.size]
-    if position < 0 or len(record) < END.size:
-        raise BrokenReport(UNREADABLE, NOT_ZIP)
-    count, directory_bytes = END.unpack(record)[4:6]
-    is_zip64 = b"PK\6\7" in end[:position]
-    if is_zip64 or count > MAX_MEMBERS or directory_bytes > MAX_DIRECTORY_BYTES:
-        raise BrokenReport(UNREADABLE, "the ZIP archive has too many files: it must have exactly one, the report")
-    file.seek(0)
+    try:
+        check_directory(file, max_files=MAX_MEMBERS, max_bytes=MAX_DIRECTORY_BYTES)
+    except NoDirectory as error:
+        raise BrokenReport(UNREADABLE, NOT_ZIP) from error
+    except LongDirectory as error:
+        reason = "the ZIP archive has too many files: it must have exactly one, the report"
+        raise BrokenReport(UNREADABLE, reason) from error
 
 
 def _only_member(archive: zipfile.ZipFile) -> zipfile.ZipInfo:

@@ -44,6 +44,7 @@ REFUSED = {
     "reports/only-nul.json": f"sast security report parsing failed: /vulnerabilities/0 {NAMELESS}",
     "scanners/comma.json": NO_REPORT,
     "scanners/crossed.json": NO_REPORT,
+    "reports/digits-in-a-name.json": "dast security report parsing failed: /site/0 must be an object",
     "scanners/cyclonedx-old.json": "CycloneDX report parsing failed: /specVersion CycloneDX 1.3 is not supported: "
     "1.4 to 1.6 are",
     "scanners/nameless-driver.json": "SARIF report parsing failed: /runs/0/tool/driver must contain the property name",

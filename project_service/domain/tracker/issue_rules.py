@@ -89,9 +89,10 @@ def update_issue(author: User, issue: Issue, **fields: Unpack[IssueFields]) -> I
         check_issue(issue, labelled)
         if labelled != set(issue.labels):
             label_rules.ensure_labels(issue.project, set(issue.labels) - labelled)
-        if labelled != set(issue.labels) or assigned != {user.id for user in issue.assignees}:
+        has_others = labelled != set(issue.labels) or assigned != {user.id for user in issue.assignees}
+        if has_others:
             issue.updated_at = clock.now()  # both are rows of other tables
-        if db.session.is_modified(issue):
+        if has_others or db.session.is_modified(issue, include_collections=False):
             issue.updated_by_id = author.id
     db.session.flush()
     label_events.record(author, issue, labelled)

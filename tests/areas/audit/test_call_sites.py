@@ -134,7 +134,7 @@ def test_every_incident_setting_is_recorded(project):
     changes = {"create_issue": True, "auto_close_incident": False}
     for _ in range(2):
         with unit_of_work():
-            alerts_service.save_incident_setting(project, **changes)
+            alerts_service.save_incident_setting(project, **changes, issue_template_key=None)
 
     assert [name for _, name, _ in events()] == [f"incident_setting_{name}_updated" for name in changes]
 

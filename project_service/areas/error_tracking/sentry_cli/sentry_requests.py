@@ -144,12 +144,12 @@ def json_object() -> dict[str, Any]:
 
 def _authenticated(*, required: bool) -> identity.Caller:
     try:
-        caller_of_token = identity.by_token(request, (), unread=True)
+        uploader = identity.by_token(request, (), unread=True)
     except (errors.Unauthorized, errors.InvalidToken) as error:
         raise ClientRefused(401, "Invalid token") from error
-    if caller_of_token == ANONYMOUS and required:
+    if uploader == ANONYMOUS and required:
         raise ClientRefused(401, "Authentication credentials were not provided.")
-    return caller_of_token
+    return uploader
 
 
 def _render(error: Exception) -> Response:

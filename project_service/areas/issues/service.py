@@ -61,7 +61,7 @@ def update_issue(requester: Caller, issue: Issue, **fields: Unpack[RequestedIssu
         lost = {label.strip() for label in removed or []}
         fields["labels"] = [label for label in [*labels, *(added or [])] if label.strip() not in lost]
     former = issue.description
-    columns = _to_columns(requester, issue.project, fields)
+    columns = _to_columns(requester, issue.project, fields, issue)
     changed = issue_rules.update_issue(requester.load_user(), issue, **columns)
     if changed.description != former:
         _notify(requester, changed, changed.description, former=former)
@@ -157,7 +157,10 @@ def _notify(
     )
 
 
-def _to_columns(requester: Caller, project: Project, requested: RequestedIssueFields) -> dict[str, Any]:
+def _to_columns(
+    requester: Caller, project: Project, requested: RequestedIssueFields, issue: Issue | None = None
+) -> dict[str, Any]:
+    """Return the columns to set; an issue that has more labels or assignees than allowed may keep as many."""
     fields: dict[str, Any] = {
         name: value
         for name, value in requested.items()
@@ -168,10 +171,11 @@ def _to_columns(requester: Caller, project: Project, requested: RequestedIssueFi
     if ids is None and assignee_id is not None:
         ids = [assignee_id]
     if ids is not None:
-        fields["assignees"] = _assignees(project, ids)
+        fields["assignees"] = _assignees(project, ids, 0 if issue is None else len(issue.assignees))
     if "labels" in fields:
         fields["labels"] = sorted({label.strip() for label in fields["labels"] or [] if label.strip()})
-        if len(fields["labels"]) > issue_rules.MAX_LABELS:  # before a row is made of each
+        present = 0 if issue is None else len(issue.labels)
+        if len(fields["labels"]) > max(issue_rules.MAX_LABELS, present):  # before a row is made of each
             raise Invalid(labels=f"are too many (maximum is {issue_rules.MAX_LABELS})")
     if "milestone_id" in fields:
         fields["milestone_id"] = _milestone_id(project, fields["milestone_id"])
@@ -182,9 +186,9 @@ def _to_columns(requester: Caller, project: Project, requested: RequestedIssueFi
     return fields
 
 
-def _assignees(project: Project, ids: list[int]) -> list[User]:
+def _assignees(project: Project, ids: list[int], present: int) -> list[User]:
     nonzero_ids = {user_id for user_id in ids if user_id}
-    if len(nonzero_ids) > MAX_ASSIGNEES:
+    if len(nonzero_ids) > max(MAX_ASSIGNEES, present):
         raise Invalid(assignees=f"total must be less than or equal to {MAX_ASSIGNEES}")
     existing = db.session.scalars(users().where(User.id.in_(nonzero_ids)).order_by(User.id))
     return [user for user in existing if sees(Caller.of(user), project)]

@@ -29,12 +29,13 @@ from project_service.kit import clock, mail
 from project_service.kit.db import searching
 from project_service.kit.db.session import add_unique, db, one
 from project_service.kit.http import urls
-from project_service.kit.http.errors import BadRequest, Conflict, Forbidden, Invalid, RecordNotFound
+from project_service.kit.http.errors import BadRequest, Conflict, Forbidden, Invalid, RecordNotFound, TooManyRequests
 from project_service.kit.security import signed_links
 
 PURPOSE = "invitation"
 MAX_AT_ONCE = 100  # addresses and users
 SENT = RateLimit("invitations:sent", 50, HOUR_SECONDS)  # by one user
+TOO_MANY = f"Not invited: at most {SENT.calls} invitations are sent in an hour, try again later"
 MAX_EMAIL_LENGTH = 255
 EMAIL = re.compile(r"[^@\s<>\"]+@[^@\s<>\"]+")
 GONE = "This invitation is not valid any more: it was accepted, revoked, or is older than two weeks."
@@ -110,7 +111,6 @@ def invite_all(
         BadRequest: they are more than ``MAX_AT_ONCE``.
         NotFound: a user does not exist.
         Forbidden: the role is above that of the requester.
-        TooManyRequests: the requester has sent too many.
 
     """
     if len(emails) + len(user_ids) > MAX_AT_ONCE:
@@ -124,6 +124,8 @@ def invite_all(
                 service.add_member(requester, subject, user, **membership)
             else:
                 invite(requester, author, subject, email=name, **membership)
+        except TooManyRequests:  # what was sent before is sent: the answer says which were not
+            problems[name] = TOO_MANY
         except Conflict as error:
             problems[name] = str(error.message)
         except Invalid as error:

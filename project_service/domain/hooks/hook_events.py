@@ -73,6 +73,7 @@ def listeners(project_id: int, flag: str) -> list[Any]:
 def has_hooks(project_id: Any, namespace_id: Any) -> ColumnElement[bool]:
     """Return the condition that there are hooks for events of a project, for statements that ask for it on the side."""
     above = select(NamespaceAncestor.ancestor_id).where(NamespaceAncestor.namespace_id == namespace_id)
+    above = above.correlate_except(NamespaceAncestor)
     of_project, of_group = WEB_HOOKS.c.project_id, WEB_HOOKS.c.group_id
     return or_(
         exists().where(of_project == project_id),

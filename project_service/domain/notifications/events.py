@@ -45,6 +45,7 @@ class EventFields:
 def has_listeners(project_id: Any, namespace_id: Any) -> ColumnElement[bool]:
     """Return the condition that rules, channels or levels may match events of a project."""
     above = select(NamespaceAncestor.ancestor_id).where(NamespaceAncestor.namespace_id == namespace_id)
+    above = above.correlate_except(NamespaceAncestor)
     rules, levels = NotificationRule, NotificationSetting
     is_everywhere = and_(levels.project_id.is_(None), levels.group_id.is_(None))
     return or_(

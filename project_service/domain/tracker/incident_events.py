@@ -33,7 +33,7 @@ def _snapshot(issue: Issue, action: str, labels: list[dict[str, Any]]) -> dict[s
     return attributes | {
         "title": events.cut(issue.title, events.MAX_VALUE),
         "description": events.cut(attributes["description"]),
-        "labels": labels[:MAX_LABELS],
+        "labels": [label | {"description": events.cut(label["description"])} for label in labels[:MAX_LABELS]],
         "action": action,
         "alert_id": issue.alert_id,
     }

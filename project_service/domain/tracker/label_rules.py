@@ -303,6 +303,7 @@ def _projects_of(label: Label, title: str | None = None) -> Select[int]:
         NamespaceAncestor.ancestor_id.in_(below),
         NamespaceAncestor.ancestor_id != label.group_id,
     )
+    between = between.correlate_except(NamespaceAncestor)
     has_nearer = exists().where(
         nearer.title == (title or label.title),
         nearer.id != label.id,

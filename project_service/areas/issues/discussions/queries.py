@@ -84,6 +84,15 @@ def find_discussion(caller: Caller, issue: Issue, discussion_id: str, missing: s
     raise NotFound(missing)
 
 
+def find_first_note(caller: Caller, issue: Issue, discussion_id: str) -> Note:
+    """The note that a discussion of an issue begins with, however many it has."""
+    matching = notes_on(issue).where(visible(caller, issue.project), in_discussion(discussion_id)).limit(1)
+    first = list(db.session.scalars(matching.options(joinedload(Note.author), NO_LAZY_LOADING)))
+    for discussion in _grouped(issue, first):
+        return discussion.notes[0]
+    raise NotFound("Discussion")
+
+
 def _notes(statement: Select[Note]) -> list[Note]:
     """Load the notes of discussions, which are not paged, or refuse if there are too many for one response."""
     loaded = statement.options(joinedload(Note.author), NO_LAZY_LOADING).limit(MAX_NOTES + 1)

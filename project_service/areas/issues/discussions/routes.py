@@ -71,7 +71,7 @@ def list_discussion_notes(issue: Issue, discussion: str) -> ListedRows:
 @api.response(201, NoteSchema)
 def create_discussion_note(issue: Issue, fields: dict[str, Any], discussion: str) -> Note:
     """Reply in a discussion; a plain comment becomes the first of a discussion."""
-    first = queries.find_discussion(caller(), issue, discussion).notes[0]
+    first = queries.find_first_note(caller(), issue, discussion)
     return service.reply(caller(), issue, first, **fields)
 
 

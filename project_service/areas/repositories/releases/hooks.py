@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from sqlalchemy import select
 
+from project_service.areas.repositories.code_reading import TooSlow
 from project_service.areas.repositories.releases.queries import release_rows
 from project_service.areas.repositories.releases.schemas import LinkedAsset, newest_links, release_url, sources_of
 from project_service.domain import page_paths
@@ -15,6 +17,7 @@ from project_service.domain.projects import Project
 from project_service.domain.repositories.releases import Release
 from project_service.domain.schemas import project_url
 from project_service.kit.db.session import db
+from project_service.kit.http.errors import NotFound
 
 FLAG = "releases_events"
 
@@ -47,8 +50,11 @@ def _commit(project: Project, release: Release) -> dict[str, Any] | None:
     """Return the commit of a release; its id and its URL alone if the repository no longer has it."""
     if release.sha is None:
         return None
-    [row] = release_rows(project, [release])
-    commit = None if row.commit is None else row.commit.commit
+    commit = None
+    with suppress(TooSlow, NotFound):  # a change of a release does not depend on its repository
+        [row] = release_rows(project, [release])
+        if row.commit is not None and row.commit.commit.id == release.sha:
+            commit = row.commit.commit
     return {
         "id": release.sha,
         "message": None if commit is None else commit.message,

@@ -50,12 +50,15 @@ def map_label(context: ImportContext, row: dict[str, Any]) -> None:
 def map_label_links(context: ImportContext, row: dict[str, Any], model: type[Base], number: int) -> None:
     """Add the labels of an issue or merge request to the join table ``model``, at most as many as the API accepts."""
     links = list(objects_in(row.get("label_links")))
-    titles = dict.fromkeys(_map_linked_label(context, link) for link in links[:MAX_LABELS])
-    if len(links) > MAX_LABELS:
-        context.cuts.append(f"Labels are too many (maximum is {MAX_LABELS}) and were cut")
+    titles: dict[str, None] = {}
+    for link in links:
+        if len(titles) == MAX_LABELS:
+            context.cuts.append(f"Labels are too many (maximum is {MAX_LABELS}) and were cut")
+            break
+        if (title := _map_linked_label(context, link)) is not None:
+            titles[title] = None
     for title in titles:
-        if title is not None:
-            context.batch.add(model, (number, title))
+        context.batch.add(model, (number, title))
 
 
 def map_label_events(context: ImportContext, rows: Any, issue_id: int) -> None:

@@ -59,9 +59,9 @@ def write(
     receiver = channel.receiver if channel is not None else f"{PERSON}:{user.id}" if user is not None else None
     if receiver is None:
         drop(delivery, "the recipient was deleted")
-    elif channel is not None and (excess := _excess_today(channel, message)) > 0:
+    elif channel is not None and _is_above_limit(channel, message):
         drop(delivery, LIMIT_REACHED)
-        if excess == 1 and message.kind == MESSAGE:
+        if not _number_today(channel, LIMIT):
             write(_limit_message(message), project=project, channel=channel)
     else:
         deliveries.enqueue(receiver, {"delivery": delivery.id})
@@ -115,11 +115,15 @@ def merge_into(delivery: NotificationDelivery, others: list[NotificationDelivery
         other.status, other.merged_into_id, other.next_attempt_at = MERGED, delivery.id, None
 
 
-def _excess_today(channel: NotificationChannel, message: ChannelMessage) -> int:
-    """Return how many messages above the limit a channel has today; PagerDuty has no limit."""
+def _is_above_limit(channel: NotificationChannel, message: ChannelMessage) -> bool:
+    """Whether a channel takes no more messages today; PagerDuty has no limit."""
     if channel.type == PAGERDUTY or message.kind == LIMIT:
-        return 0
+        return False
+    return _number_today(channel, MESSAGE) > MAX_MESSAGES_PER_DAY
+
+
+def _number_today(channel: NotificationChannel, kind: str) -> int:
     midnight = clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
     log = NotificationDelivery
-    today = select(func.count()).where(log.channel_id == channel.id, log.created_at >= midnight, log.kind == MESSAGE)
-    return (db.session.scalar(today) or 0) - MAX_MESSAGES_PER_DAY
+    today = select(func.count()).where(log.channel_id == channel.id, log.created_at >= midnight, log.kind == kind)
+    return db.session.scalar(today) or 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import or_, select, update
 from sqlalchemy.orm import aliased
 
 from project_service.areas.notifications import deliveries_log, messages
@@ -46,8 +46,8 @@ def merge(late: Sequence[NotificationDelivery]) -> NotificationDelivery | None:
     others = [delivery for delivery in late if delivery is not merged]
     deliveries_log.merge_into(merged, others)
     ids = [delivery.id for delivery in others]
-    moved = update(NotificationItem).where(NotificationItem.delivery_id.in_(ids)).values(delivery_id=merged.id)
-    db.session.execute(moved)
+    for link in (NotificationItem.delivery_id, NotificationItem.reminder_id):
+        db.session.execute(update(NotificationItem).where(link.in_(ids)).values({link: merged.id}))
     return merged
 
 
@@ -58,7 +58,12 @@ def reason_to_skip(waiting: NotificationDelivery) -> str | None:
     )  # fmt: skip
     same_subject = (other_event.subject_type == event.subject_type) & (other_event.subject_id == event.subject_id)
     about_it = (
-        select(NotificationDelivery.id, NotificationDelivery.status, NotificationDelivery.error)
+        select(
+            NotificationDelivery.id,
+            NotificationDelivery.status,
+            NotificationDelivery.error,
+            NotificationDelivery.attempts,
+        )
         .select_from(mine)
         .join(event, event.id == mine.event_id)
         .join(other_event, same_subject)
@@ -67,10 +72,11 @@ def reason_to_skip(waiting: NotificationDelivery) -> str | None:
         .where(mine.delivery_id == waiting.id, NotificationDelivery.id != waiting.id)
     )
     rows = db.session.execute(about_it).all()
-    if any(number > waiting.id and status == WAITING for number, status, _ in rows):
+    if any(row.id > waiting.id and row.status == WAITING for row in rows):
         return REPLACED
-    statuses = {status for _, status, _ in rows}
-    was_skipped = DELIVERED not in statuses and any(error == REPLACED for _, _, error in rows)
+    # an attempt without an answer may have arrived
+    may_have_arrived = any(row.status == DELIVERED or row.attempts for row in rows)
+    was_skipped = not may_have_arrived and any(row.error == REPLACED for row in rows)
     return ENDED_UNSENT if was_skipped and waiting.content["state"] in (ENDED, OTHER) else None
 
 
@@ -110,12 +116,14 @@ def _message(late: Sequence[NotificationDelivery], originals: Sequence[Notificat
     }
     count_text = ", ".join(f"{number} {name}" for name, number in counts.items() if number)
     first = ChannelMessage.from_json(late[0].content)
-    headline = f"{len(originals)} notifications were delayed by {delay}"
+    notices = [line for each in originals if each.kind == deliveries_log.LIMIT for line in each.content["lines"]]
+    number = sum(each.kind != deliveries_log.LIMIT for each in originals)
+    headline = f"{number} notifications were delayed by {delay}"
     return ChannelMessage(
         headline=headline,
         project=first.project,
         url=first.url,
-        lines=(count_text, *lines, *((f"… and {rest} more",) if rest > 0 else ())),
+        lines=(count_text, *lines, *((f"… and {rest} more",) if rest > 0 else ()), *notices),
         state=OPEN if still_open else ENDED,
         severity=still_open[0].severity if still_open else "unknown",
         mail_subject=f"{first.project['name']} | {headline}",
@@ -132,7 +140,8 @@ def _still_open(delivery_ids: list[int]) -> list[NotificationEvent]:
     events = (
         select(NotificationEvent)
         .join(NotificationItem, NotificationItem.event_id == NotificationEvent.id)
-        .where(NotificationItem.delivery_id.in_(delivery_ids), NotificationEvent.kind.in_(OPENING))
+        .where(NotificationEvent.kind.in_(OPENING))
+        .where(or_(NotificationItem.delivery_id.in_(delivery_ids), NotificationItem.reminder_id.in_(delivery_ids)))
         .order_by(NotificationEvent.id.desc())
     )
     openings = {(event.subject_type, event.subject_id): event for event in db.session.scalars(events)}

@@ -78,7 +78,8 @@ class ChannelSender(deliveries.Sender):
         logged = logged_of(delivery)
         channel = db.session.get(NotificationChannel, delivery.receiver_id)
         if logged is not None:
-            _note(logged, outcome, next_attempt_at, self.drop_reason(logged))
+            is_dropped = outcome.result is DeliveryResult.DROPPED
+            _note(logged, outcome, next_attempt_at, self.drop_reason(logged) if is_dropped else "")
         if channel is None or outcome.result is DeliveryResult.DROPPED:
             return
         answer: Answer = outcome.details

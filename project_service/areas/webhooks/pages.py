@@ -142,11 +142,8 @@ def update_hook(place: HookPlace, owner: Owner, hook_id: int) -> ResponseReturnV
     hook, form = queries.find_hook(owner, hook_id), HookForm()
 
     def update() -> None:
-        removed = [(name, key) for name in SEPARATORS for key in getattr(hook, name) if key not in form.pairs(name)]
-        service.update_hook(owner, hook, **form.fields(place.offered))
-        for name, key in removed:
-            if key in getattr(hook, name):  # another URL has dropped them already
-                service.remove_pair(owner, hook, name, key)
+        removed = {name: [key for key in getattr(hook, name) if key not in form.pairs(name)] for name in SEPARATORS}
+        service.update_hook(owner, hook, removed=removed, **form.fields(place.offered))
 
     if not form.accepted(update):
         return _form(place, owner, form, queries.find_hook(owner, hook_id)), 422

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import re
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypedDict, Unpack
 
 from project_service.access import audit
@@ -26,7 +26,7 @@ from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
 from project_service.domain.rate_limits import RateLimit
 from project_service.kit import exact_json
-from project_service.kit.db.locking import delete_locked
+from project_service.kit.db.locking import delete_locked, lock_row
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import BadParameters, NotFound, ServiceError, Unprocessable
 from project_service.kit.security.outgoing_http import rules
@@ -44,6 +44,9 @@ LINE_BREAKS = re.compile(r"[\r\n]|%0a|%0d|%5cn|%5cr|\\n|\\r", re.IGNORECASE)
 URL, FILTER, HEADERS = "url", "push_events_branch_filter", "custom_headers"
 TESTS = RateLimit("web_hook:test", 5)
 REPETITIONS = RateLimit("web_hook:resend", 5)
+LOCKED_COLUMNS = ("url", "events", "encoded_url_variables", "encoded_custom_headers")
+Removed = Mapping[str, Collection[str]]
+"""Names to remove, by ``url_variables`` and ``custom_headers``."""
 PLAIN_FIELDS = ("name", "description", "custom_webhook_template", "enable_ssl_verification", "branch_filter_strategy")
 
 
@@ -110,8 +113,8 @@ def create_hook(owner: Owner, **fields: Unpack[HookFields]) -> WebHook:
         dropped_events=0,
     )
     with db.session.no_autoflush:
-        problems = _resolve(hook, fields)
-        problems |= _assign(hook, fields)
+        problems = _resolve(hook, fields, {})
+        problems |= _assign(hook, fields, {})
         kind, limit = _limit_of(owner)
         if limit is not None and queries.number_of_hooks(owner) >= limit:
             raise HookRefused(f"Maximum number of {kind} hooks ({limit}) exceeded")
@@ -122,13 +125,17 @@ def create_hook(owner: Owner, **fields: Unpack[HookFields]) -> WebHook:
     return hook
 
 
-def update_hook(owner: Owner, hook: WebHook, **fields: Unpack[HookFields]) -> WebHook:
-    """Change a hook; another URL takes no secrets along."""
+def update_hook(
+    owner: Owner, hook: WebHook, *, removed: Removed | None = None, **fields: Unpack[HookFields]
+) -> WebHook:
+    """Change a hook; another URL takes no secrets along. ``removed`` are names of variables and headers to remove."""
     if not fields:
         raise BadParameters("No parameters provided")
+    removed = removed or {}
     with db.session.no_autoflush:
-        problems = _resolve(hook, fields)
-        problems |= _assign(hook, fields)
+        problems = _resolve(hook, fields, removed)
+        lock_row(hook, *LOCKED_COLUMNS)  # it may have changed while the name of the host was resolved
+        problems |= _assign(hook, fields, removed)
     if problems:
         db.session.rollback()
     _refuse(problems, is_new=False)
@@ -152,21 +159,23 @@ def set_pair(owner: Owner, hook: WebHook, attribute: str, key: str, value: str) 
     if attribute == "url_variables":
         update_hook(owner, hook, url_variables=[{"key": key, "value": value}])
     else:
-        hook.custom_headers = pairs | {key: value}
+        lock_row(hook, *LOCKED_COLUMNS)
+        hook.custom_headers = hook.custom_headers | {key: value}
         _audit(hook, owner, "updated")
 
 
 def remove_pair(owner: Owner, hook: WebHook, attribute: str, key: str) -> None:
     """Remove one URL variable or custom header."""
-    pairs = dict(getattr(hook, attribute))
-    if pairs.pop(key, None) is None:
+    pairs = getattr(hook, attribute)
+    if key not in pairs:
         raise NotFound("URL variable" if attribute == "url_variables" else "Custom header")
     if attribute == "url_variables":
         draft = WebHook(url=hook.url, project_id=hook.project_id, group_id=hook.group_id)
-        draft.url_variables = pairs
+        draft.url_variables = _without(pairs, [key])
         if _url_problem(draft) is not None:
             raise HookRefused("Illegal key or value")
-    setattr(hook, attribute, pairs)
+    lock_row(hook, *LOCKED_COLUMNS)
+    setattr(hook, attribute, _without(getattr(hook, attribute), [key]))
     _audit(hook, owner, "updated")
 
 
@@ -246,7 +255,7 @@ def failure_text(response: HookResponse) -> str | None:
     return response.error if response.status == INTERNAL_ERROR else response.text or f"HTTP {response.status}"
 
 
-def _assign(hook: WebHook, requested: Mapping[str, Any]) -> dict[str, list[str]]:
+def _assign(hook: WebHook, requested: Mapping[str, Any], removed: Removed) -> dict[str, list[str]]:
     """Set fields and return the problems by attribute, but for those of the URL, see ``_resolve``."""
     old_url = hook.url
     fields = dict(requested)
@@ -260,8 +269,9 @@ def _assign(hook: WebHook, requested: Mapping[str, Any]) -> dict[str, list[str]]
         hook.push_events_branch_filter = None if text is None else " ".join(text.split(" ")).strip()
     if hook.branch_filter_strategy == branch_filters.ALL_BRANCHES:
         hook.push_events_branch_filter = None
-    _assign_url(hook, fields)
-    hook.custom_headers = hook.custom_headers | _pairs(fields.get(HEADERS))
+    _assign_url(hook, fields, removed)
+    headers = hook.custom_headers | _pairs(fields.get(HEADERS))
+    hook.custom_headers = _without(headers, removed.get(HEADERS, ()))
     if old_url and hook.url != old_url:
         hook.token = hook.signing_token = None
         logs.enable(hook)
@@ -271,13 +281,13 @@ def _assign(hook: WebHook, requested: Mapping[str, Any]) -> dict[str, list[str]]
     return _problems(hook)
 
 
-def _assign_url(hook: WebHook, requested: Mapping[str, Any]) -> None:
+def _assign_url(hook: WebHook, requested: Mapping[str, Any], removed: Removed) -> None:
     """Set the URL and its variables, and drop secrets that were given for another URL."""
     old_url, old_filled = hook.url, hook.filled_url if hook.url else ""
     variables = _pairs(requested.get("url_variables"))
     if requested.get("url") is not None:
         hook.url = requested["url"].strip()
-    hook.url_variables = hook.url_variables | variables
+    hook.url_variables = _without(hook.url_variables | variables, removed.get("url_variables", ()))
     if not old_url or hook.filled_url == old_filled:
         return
     if (
@@ -289,14 +299,14 @@ def _assign_url(hook: WebHook, requested: Mapping[str, Any]) -> None:
     hook.custom_headers = {}
 
 
-def _resolve(hook: WebHook, requested: Mapping[str, Any]) -> dict[str, list[str]]:
+def _resolve(hook: WebHook, requested: Mapping[str, Any], removed: Removed) -> dict[str, list[str]]:
     """Return the problem of the URL that a hook is to have; called before the hook is changed.
 
     The transaction is ended, so that no lock is held while the name of the host is resolved.
     """
     draft = WebHook(url=hook.url, project_id=hook.project_id, group_id=hook.group_id)
     draft.url_variables = hook.url_variables
-    _assign_url(draft, requested)
+    _assign_url(draft, requested, removed)
     problem = _url_problem(draft)
     return {} if problem is None else {URL: [problem]}
 
@@ -304,6 +314,10 @@ def _resolve(hook: WebHook, requested: Mapping[str, Any]) -> dict[str, list[str]
 def _origin(url: str) -> str:
     scheme, _, rest = url.partition("://")
     return f"{scheme}://{rest.partition('/')[0].rpartition('@')[2]}"
+
+
+def _without(pairs: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
+    return {name: value for name, value in pairs.items() if name not in names}
 
 
 def _pairs(given: Sequence[dict[str, str]] | None) -> dict[str, str]:

@@ -14,7 +14,7 @@ from project_service.access.identity import current_user
 from project_service.areas.notifications import deliveries_log, health
 from project_service.areas.notifications.actions import acting, links
 from project_service.areas.notifications.channels import confirming, queries
-from project_service.areas.notifications.kinds import KINDS, Answer
+from project_service.areas.notifications.kinds import KINDS, Answer, ChannelKind
 from project_service.areas.notifications.messages import OTHER, ChannelMessage, IncompleteMessage
 from project_service.areas.notifications.models import EMAIL, NotificationChannel, NotificationDelivery
 from project_service.areas.notifications.owners import Owner, column_of, kind_of, owned_by
@@ -25,7 +25,7 @@ from project_service.domain.hooks.hook_payloads import project_of
 from project_service.domain.projects import Project
 from project_service.domain.rate_limits import RateLimit
 from project_service.kit import clock
-from project_service.kit.db.locking import delete_locked
+from project_service.kit.db.locking import delete_locked, lock_row
 from project_service.kit.db.session import db
 from project_service.kit.deliveries import DeliveryOutcome, DeliveryResult
 from project_service.kit.http import urls
@@ -174,22 +174,16 @@ def resend(owner: Owner, delivery: NotificationDelivery) -> NotificationDelivery
 def _assign(owner: Owner, channel: NotificationChannel, fields: Mapping[str, Any]) -> None:
     """Set what is given, or raise ``Invalid`` with everything that is wrong."""
     kind = KINDS[channel.type]
-    settings, secrets = dict(channel.settings), dict(channel.secrets)
-    changed = {name: value for name, value in fields.items() if name in (*kind.fields, *kind.secrets)}
-    if changed.get("custom_headers") is not None:
-        changed["custom_headers"] = {pair["key"]: pair["value"] for pair in changed["custom_headers"]}
-    former = settings | secrets
-    if any(name in changed and changed[name] != former.get(name) for name in MOVING):
-        secrets = {}
-    for name, value in changed.items():
-        values = settings if name in kind.fields else secrets
-        if value in (None, "", {}):
-            values.pop(name, None)
-        else:
-            values[name] = value
+    given = {name: value for name, value in fields.items() if name in (*kind.fields, *kind.secrets)}
+    if given.get("custom_headers") is not None:
+        given["custom_headers"] = {pair["key"]: pair["value"] for pair in given["custom_headers"]}
+    settings, secrets = _merged(channel, kind, given)
     policy = instance_settings.outgoing_policy()
     db.session.commit()  # nothing is changed yet, and no lock is held while the name of a host is resolved
     problems = kind.problems(settings, secrets, policy)
+    if channel.id is not None:  # it may have changed meanwhile
+        lock_row(channel, "settings", "encoded_secrets")
+        settings, secrets = _merged(channel, kind, given)
     problems |= _problems_of_common(owner, channel, fields)
     texts = (*settings.values(), *secrets.values())
     if any(isinstance(value, str) and len(value) > MAX_TEXT_LENGTH for value in texts):
@@ -201,6 +195,23 @@ def _assign(owner: Owner, channel: NotificationChannel, fields: Mapping[str, Any
             setattr(channel, name, fields[name])
     channel.settings, channel.secrets = settings, secrets
     channel.target = kind.target(settings, secrets)
+
+
+def _merged(
+    channel: NotificationChannel, kind: ChannelKind, given: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the settings and the secrets of a channel with what is given; another address takes no secrets along."""
+    settings, secrets = dict(channel.settings), dict(channel.secrets)
+    former = settings | secrets
+    if any(name in given and given[name] != former.get(name) for name in MOVING):
+        secrets = {}
+    for name, value in given.items():
+        values = settings if name in kind.fields else secrets
+        if value in (None, "", {}):
+            values.pop(name, None)
+        else:
+            values[name] = value
+    return settings, secrets
 
 
 def _problems_of_common(owner: Owner, channel: NotificationChannel, fields: Mapping[str, Any]) -> dict[str, list[str]]:

@@ -164,7 +164,8 @@ class _ProjectRouting:
             return False
         ids = {event.id for event in events}
         if self._is_quiet(subject[2]):
-            for group in self._groups_of(ids, subject[2]):
+            opening_ids = {event.id for event in events if event.kind in OPENING}
+            for group in self._groups_of(opening_ids, subject[2]):
                 group.ended_count += 1
         self.items = [item for item in self.items if item["event_id"] not in ids or item["target"] != subject[2]]
         db.session.execute(

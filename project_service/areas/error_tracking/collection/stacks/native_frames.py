@@ -71,7 +71,9 @@ def address_of(raw: Any) -> int | None:
 def _image_of(images: Sequence[Image], package: Any, start: int | None, address: int | None) -> Image | None:
     """Return the image of a frame: by its address, by the range that the frame lies in, or by the name of the file."""
     if start is not None:
-        return next((image for image in images if image.address == start), None)
+        image = next((image for image in images if image.address == start), None)
+        if image is not None:
+            return image
     if address is None:
         return None
     for image in images:

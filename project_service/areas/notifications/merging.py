@@ -63,6 +63,7 @@ def reason_to_skip(waiting: NotificationDelivery) -> str | None:
             NotificationDelivery.status,
             NotificationDelivery.error,
             NotificationDelivery.attempts,
+            NotificationDelivery.response_status,
         )
         .select_from(mine)
         .join(event, event.id == mine.event_id)
@@ -75,7 +76,9 @@ def reason_to_skip(waiting: NotificationDelivery) -> str | None:
     if any(row.id > waiting.id and row.status == WAITING for row in rows):
         return REPLACED
     # an attempt without an answer may have arrived
-    may_have_arrived = any(row.status == DELIVERED or row.attempts for row in rows)
+    may_have_arrived = any(
+        row.status == DELIVERED or (row.attempts > 0 and row.response_status is None) for row in rows
+    )
     was_skipped = not may_have_arrived and any(row.error == REPLACED for row in rows)
     return ENDED_UNSENT if was_skipped and waiting.content["state"] in (ENDED, OTHER) else None
 

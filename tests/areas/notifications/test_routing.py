@@ -289,8 +289,13 @@ def test_discord_is_left_alone_until_its_period_ends(post, send, project, monkey
     assert sent == ["[CRITICAL] One", "[CRITICAL] Two"]
 
 
-def test_pagerduty_gets_the_last_event_of_an_alert_that_waits(post, send, project, people, monkeypatch):
-    sent, status = [], [503]
+@pytest.mark.parametrize(
+    ("first", "end", "error"),
+    [(503, [], merging.ENDED_UNSENT), (None, ["[RESOLVED] Gone"], None)],
+    ids=["refused", "unanswered"],
+)
+def test_pagerduty_gets_the_last_event_of_an_alert_that_waits(first, end, error, post, send, project, monkeypatch):
+    sent, status = [], [first]
     monkeypatch.setattr(PagerDuty, "send", lambda _, outgoing: sent.append(outgoing.message.title) or Answer(status[0]))
     channel = make_channel(project, "pagerduty", rate_per_minute=60)
     with unit_of_work():
@@ -304,9 +309,9 @@ def test_pagerduty_gets_the_last_event_of_an_alert_that_waits(post, send, projec
     send(31)
     send(31)
 
-    assert sent == ["[CRITICAL] Gone"] + ["[CRITICAL] Open"]
+    assert sent == ["[CRITICAL] Gone", "[CRITICAL] Open", *end]
     errors = db.session.scalars(select(NotificationDelivery.error).order_by(NotificationDelivery.id)).all()
-    assert errors == [merging.REPLACED, None, merging.ENDED_UNSENT]
+    assert errors == [merging.REPLACED, None, error]
 
 
 def test_the_replay_of_a_project_has_the_messages_that_were_sent(post, send, later, channel, project, receiver):

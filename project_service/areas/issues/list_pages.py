@@ -21,7 +21,7 @@ from project_service.areas.issues.queries import IssueFilter
 from project_service.domain.accounts.users import user_by
 from project_service.domain.memberships import choice_in, members_for_choice
 from project_service.domain.projects import Project
-from project_service.domain.tracker.issues import INCIDENT, ISSUE, Issue, issues_of
+from project_service.domain.tracker.issues import INCIDENT, ISSUE, Issue, for_changes, issues_of
 from project_service.domain.tracker.labels import choices_of, colors_of
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.milestones import usable_in as usable_milestones
@@ -119,7 +119,7 @@ def _change(project: Project) -> str:
         raise Invalid(base="Select at least one issue.")
     statement = issues_of(project).where(Issue.iid.in_(iids[:MAX_SELECTED]), visible_issues(caller(), project))
     changed = refused = 0
-    for issue in db.session.scalars(statement.order_by(Issue.iid)).all():
+    for issue in db.session.scalars(for_changes(statement.order_by(Issue.iid))).all():
         if may_change_issue(caller(), issue):
             service.update_issue(caller(), issue, **fields(issue))
             changed += 1

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import select
-from sqlalchemy.orm.attributes import set_committed_value
 
 from project_service.domain import page_paths
 from project_service.domain.accounts.user_pictures import picture_address
@@ -134,13 +133,11 @@ def labels_of(project: Project, titles: Iterable[str]) -> list[dict[str, Any]]:
 
 
 def stored_labels_of(issue: Issue) -> list[dict[str, Any]]:
-    """Return the labels of an issue whose labels and ``extra`` were not loaded, in one statement."""
+    """Return the labels of an issue whose labels were not loaded, in one statement."""
     is_described = (Label.project_id == issue.project_id) & (Label.title == IssueLabel.title)
-    rows = select(Issue.extra, IssueLabel.title, Label).outerjoin(IssueLabel, IssueLabel.issue_id == Issue.id)
-    rows = rows.outerjoin(Label, is_described).where(Issue.id == issue.id).order_by(IssueLabel.title)
-    label_rows = db.session.execute(rows).all()
-    set_committed_value(issue, "extra", label_rows[0].extra if label_rows else None)
-    return [_label(issue.project, title, label) for _, title, label in label_rows if title is not None]
+    rows = select(IssueLabel.title, Label).outerjoin(Label, is_described)
+    rows = rows.where(IssueLabel.issue_id == issue.id).order_by(IssueLabel.title)
+    return [_label(issue.project, title, label) for title, label in db.session.execute(rows)]
 
 
 def _label(project: Project, title: str, label: Label | None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import ForeignKey, Index, Select, UniqueConstraint, select
 from sqlalchemy.ext.associationproxy import AssociationProxy, association_proxy
-from sqlalchemy.orm import Mapped, mapped_column, relationship
+from sqlalchemy.orm import Mapped, mapped_column, relationship, undefer
 
 from project_service.domain.accounts.users import User
 from project_service.domain.projects import Project
@@ -133,6 +133,11 @@ def issues_of(project: Project) -> Select[Issue]:
     return select(Issue).where(Issue.project_id == project.content_id)
 
 
+def for_changes(issues: Select[Issue]) -> Select[Issue]:
+    """Load issues with what a change of each of them reads."""
+    return issues.options(undefer(Issue.extra))
+
+
 def find_issue(project: Project, iid: int) -> Issue:
     """One issue by its number in the project; whether the caller may see it is not judged here."""
-    return one(issues_of(project).where(Issue.iid == iid), RecordNotFound())
+    return one(for_changes(issues_of(project).where(Issue.iid == iid)), RecordNotFound())

@@ -209,14 +209,15 @@ def ensure_labels(project: Project, titles: Collection[str]) -> None:
 
 
 def keep_group_labels(project: Project, former: Namespace) -> None:
-    """Copy the labels of the groups that a project left which its issues and merge requests have."""
+    """Copy the labels of the groups that a project left which its issues and merge requests have or had."""
     used = or_(
         *(
             Label.title.in_(select(model.title).join(number.class_, number == key).where(project_id == project.id))
             for model, key, number, project_id in TITLES
         )
     )
-    nearest_first = Label.group_id.in_(groups_above(former.id)), used
+    had = select(LabelEvent.title).join(Issue, Issue.id == LabelEvent.issue_id).where(Issue.project_id == project.id)
+    nearest_first = Label.group_id.in_(groups_above(former.id)), or_(used, Label.title.in_(had))
     left = db.session.scalars(
         select(Label).where(*nearest_first).join(Label.group).order_by(Namespace.full_path.desc())
     )

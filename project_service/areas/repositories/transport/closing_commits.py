@@ -15,7 +15,7 @@ from project_service.domain.repositories import git
 from project_service.domain.repositories.bundles import BRANCHES
 from project_service.domain.repositories.refs import RefChange
 from project_service.domain.tracker import issue_rules
-from project_service.domain.tracker.issues import OPENED, Issue, issues_of
+from project_service.domain.tracker.issues import OPENED, Issue, for_changes, issues_of
 from project_service.domain.tracker.merge_requests import CLOSING, NUMBER
 from project_service.kit.db.session import db
 
@@ -53,6 +53,6 @@ def close_issues(
         return
     iids = sorted(closed_by)[:MAX_ISSUES]
     statement = issues_of(project).where(Issue.iid.in_(iids), Issue.state == OPENED).order_by(Issue.iid)
-    for issue in db.session.scalars(statement).all():
+    for issue in db.session.scalars(for_changes(statement)).all():
         if may_see_issue(caller, issue) and may_change_issue(caller, issue):
             issue_rules.close_issue(author, issue, note=f"closed via commit {closed_by[issue.iid]}")
